@@ -5,7 +5,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final, NamedTuple, Protocol
 
-from app.archive.span import ArchiveSpan, month_of, origin_name, spans_in
+from app.archive.span import ArchiveSpan, month_of, spans_in
 from app.cache.freshness import DAY, KEEP
 from app.history.versions import Version, in_order, version_at
 from robots_core.origin import Origin
@@ -52,7 +52,7 @@ class Archive:
         self._index(span for span, _ in found)
 
     def spans(self, origin: str, months: Iterable[str]) -> list[ArchiveSpan]:
-        """The spans of an origin (see `origin_name`) whose last fetch was in one of these months, as written."""
+        """The spans of the origin with this key whose last fetch was in one of these months, as written."""
         found: list[ArchiveSpan] = []
         for month in dict.fromkeys(months):
             data = self._files.read(_index_name(origin, month)) or b""
@@ -62,8 +62,9 @@ class Archive:
     def at(self, origin: Origin, at: float) -> Version | None:
         """The version in use at the instant `at` (Unix seconds): the last one seen by then, at most KEEP before."""
         # It was noted every SEEN_EVERY while it was in use, so its last note is from before or soon after.
-        months = map(month_of, (at - KEEP, at, at + SEEN_EVERY, at + KEEP))
-        spans = self.spans(origin_name(origin), months)
+        # Two of these instants are never as far apart as the shortest month is long.
+        months = map(month_of, (at - KEEP, at - KEEP / 2, at, at + SEEN_EVERY, at + KEEP))
+        spans = self.spans(origin.key, months)
         by_digest = {bytes.fromhex(span.digest): span for span in spans}
         version = version_at(tuple(in_order(map(_bare, spans))), at)
         if version is None:
@@ -73,7 +74,7 @@ class Archive:
 
     def by_id(self, origin: Origin, name: str) -> Version | None:
         """The newest version of the origin whose digest begins with `name`, hexadecimal digits."""
-        key = origin_name(origin)
+        key = origin.key
         for month in reversed(self.months(key)):
             matching = [span for span in self.spans(key, [month]) if span.digest.startswith(name)]
             if matching:
@@ -85,7 +86,7 @@ class Archive:
         return [name.rpartition("/")[2].removesuffix(".ndjson") for name in self._files.names(_index_folder(origin))]
 
     def origins(self) -> Iterator[str]:
-        """The names of all origins of the archive; see `origin_name`."""
+        """The keys of all origins of the archive."""
         last = ""
         for name in self._files.names(INDEX):
             folder = name.rpartition("/")[0]
@@ -110,11 +111,16 @@ class Archive:
             same = sha256(self._files.read(name) or b"").hexdigest() == name.rpartition("/")[2]
             yield None if same else Damage(name, "its bytes have another SHA-256")
 
+    def exists(self) -> bool:
+        """Whether there is a log of spans."""
+        return any(True for _ in self._files.names(LOG))
+
     def rebuild(self) -> int:
         """Make the index anew from the log; return the number of spans."""
+        logs = list(self._files.names(LOG))  # first, so that the index is kept if it cannot be listed
         self._files.clear(INDEX)
         count = 0
-        for name in self._files.names(LOG):
+        for name in logs:
             spans = list(spans_in((self._files.read(name) or b"").splitlines()))
             self._index(spans)
             count += len(spans)

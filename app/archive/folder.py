@@ -58,11 +58,16 @@ class Folder:
 
     def names(self, below: str) -> Iterator[str]:
         """The names of all files below a folder, in order."""
-        for folder, folders, files in os.walk(self.root / below):
+        for folder, folders, files in os.walk(self.root / below, onerror=_raise_unless_missing):
             folders.sort()
             for file in sorted(files):
                 if not file.startswith("."):
                     yield (Path(folder) / file).relative_to(self.root).as_posix()
+
+
+def _raise_unless_missing(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _write(path: Path, data: bytes, flags: int) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from app.archive.archive import Archive
 from app.background import in_daemon_thread
@@ -14,6 +14,7 @@ ARCHIVE_READ_TIME: Final = 5.0
 """Seconds for one read."""
 
 ARCHIVE_READS: Final = 4
+"""Reads at once. One that takes too long counts until its thread ends, so that an archive that hangs takes no more."""
 
 T = TypeVar("T")
 
@@ -35,9 +36,17 @@ class ArchiveReader:
 
     async def _read(self, work: Callable[[], T]) -> T:
         try:
-            async with asyncio.timeout(ARCHIVE_READ_TIME), self._room:
-                return await in_daemon_thread("archive", work)
+            async with asyncio.timeout(ARCHIVE_READ_TIME):
+                await self._room.acquire()
+                reading = asyncio.ensure_future(in_daemon_thread("archive", work))
+                reading.add_done_callback(self._end)
+                return await asyncio.shield(reading)
         except TimeoutError:
             raise StoreDown("the archive cannot be read: it takes too long") from None
         except OSError as error:
             raise StoreDown(f"the archive cannot be read: {error}") from error
+
+    def _end(self, reading: asyncio.Future[Any]) -> None:
+        self._room.release()
+        if not reading.cancelled():
+            reading.exception()  # it was raised where the read is awaited, if that still waits

@@ -22,7 +22,7 @@ LONGEST_LINE: Final = 256 * 1024
 class ArchiveSpan(NamedTuple):
     """What fetches found from `first_seen` to `last_seen`, in whole Unix seconds.
 
-    `origin` is from `origin_name`; `digest` is from app.cache.content, and its beginning is the version's id; `body` is
+    `origin` is an origin's key; `digest` is from app.cache.content, and its beginning is the version's id; `body` is
     the SHA-256 of the file's bytes in hexadecimal digits, None without a file; `facts` are from app.cache.codec.
     """
 
@@ -57,11 +57,6 @@ class ArchiveSpan(NamedTuple):
         return replace(version_of(snapshot), first_seen=self.first_seen, last_seen=self.last_seen)
 
 
-def origin_name(origin: Origin) -> str:
-    """The name of an origin and its fetch profile."""
-    return origin.key if origin.profile is None else f"{origin.key}#{origin.profile}"
-
-
 def month_of(at: float) -> str:
     """The month of an instant in UTC, as YYYY-MM."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m}"
@@ -75,7 +70,7 @@ def span_of(origin: Origin, snapshot: Snapshot) -> tuple[ArchiveSpan, bytes | No
         own = snapshot.without_failing() or snapshot
     name = None if body is None else sha256(body).hexdigest()
     first, last = int(snapshot.held_since), int(snapshot.fetched_at)
-    return ArchiveSpan(origin_name(origin), digest(access).hex(), name, first, last, codec.facts_of(own)), body
+    return ArchiveSpan(origin.key, digest(access).hex(), name, first, last, codec.facts_of(own)), body
 
 
 def spans_in(lines: Iterable[bytes]) -> Iterator[ArchiveSpan]:

@@ -28,6 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what is wrong, and a summary on standard error; return the exit code. Raise Failed."""
     archive = archive_at(arguments.place)
     try:
+        if not archive.exists():
+            raise Failed(f"{arguments.place} has no archive: no log is below spans/.")
         if arguments.action == "index":
             count = archive.rebuild()
             sys.stderr.write(f"{count} spans\n")

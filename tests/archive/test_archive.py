@@ -1,8 +1,11 @@
 """What the archive keeps, what it answers from it, and that it never delays or fails an answer."""
 
+import errno
 import hashlib
+import os
 import sys
 import threading
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -14,15 +17,20 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from app.archive import reader as archive_reader
 from app.archive import writer as archive_writer
 from app.archive.archive import SEEN_EVERY, Archive, object_name
 from app.archive.folder import Folder
 from app.archive.object_store import ObjectStore
 from app.archive.places import check_writable, files_at
-from app.archive.span import origin_name, read_span, span_of
+from app.archive.reader import ARCHIVE_READS, ArchiveReader
+from app.archive.span import read_span, span_of
 from app.archive.writer import ArchiveWriter
 from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
+from app.cli import archive as archive_command
+from app.cli.exit_codes import Failed
+from app.redis.guarded_client import StoreDown
 from app.settings import BadSetting, Settings
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
@@ -102,7 +110,23 @@ def test_as_of_finds_the_version_of_any_year(archive: Archive) -> None:
             assert version is not None
             assert version.digest == digest((A, B)[number % 2])
     assert archive.at(SITE, NOW + 2 * year + 51 * SEEN_EVERY + KEEP + 1) is None
-    assert list(archive.origins()) == [origin_name(SITE)]
+    assert list(archive.origins()) == [SITE.key]
+
+
+@pytest.mark.parametrize("age", [DAY, 20 * DAY, KEEP])
+@pytest.mark.parametrize("year", [2026, 2028])
+def test_as_of_finds_a_version_that_was_last_fetched_up_to_30_days_before(
+    archive: Archive, year: int, age: float
+) -> None:
+    """Days around February, which is shorter than KEEP, included."""
+    first = datetime(year, 1, 25, tzinfo=UTC).timestamp()
+    for day in range(75):
+        site = Origin("https", f"h{day}", 443)
+        at = first + day * DAY
+        write(archive, found(B, at - KEEP), found(A, at - age), origin=site)
+        version = archive.at(site, at)
+        assert version is not None
+        assert version.digest == digest(A)
 
 
 def test_the_index_is_made_anew_from_the_log(archive: Archive, place: str) -> None:
@@ -114,6 +138,7 @@ def test_the_index_is_made_anew_from_the_log(archive: Archive, place: str) -> No
     files.clear(next(iter(before)).rpartition("/")[0])
     files.append({f"index/00/{'0' * 64}/2026-09.ndjson": b"{}\n"})
     assert archive.rebuild() == len(ACCESSES)
+    assert sorted(archive.origins()) == [SITE.key, BOT.key]
     assert {name: files.read(name) for name in files.names("index")} == before
 
 
@@ -137,6 +162,41 @@ async def test_the_command_names_what_is_damaged(tmp_path: Path) -> None:
     write(archive, found(B, NOW + 9))
     assert archive.at(SITE, NOW + 9) is not None
     assert archive.rebuild() == 4
+
+
+@pytest.mark.parametrize("folder", ["spans", "spans/2026-09-21", "objects", "objects/00"])
+@pytest.mark.parametrize("action", ["verify", "index"])
+def test_a_folder_that_cannot_be_listed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, folder: str
+) -> None:
+    write(Archive(Folder(tmp_path)), found(A, NOW))
+    (tmp_path / folder).mkdir(exist_ok=True)
+    names = set(Folder(tmp_path).names("index"))
+    listed = os.scandir
+
+    def refused(path: Any) -> Any:
+        if str(path) == str(tmp_path / folder):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    arguments = Namespace(action=action, place=str(tmp_path))
+    if action == "index" and folder.startswith("objects"):
+        assert archive_command.run(arguments) == 0  # it does not need them
+    else:
+        with pytest.raises(Failed, match="Permission denied"):
+            archive_command.run(arguments)
+    assert names == set(Folder(tmp_path).names("index"))
+
+
+@pytest.mark.parametrize("action", ["verify", "index"])
+async def test_a_place_without_an_archive_is_an_error_and_keeps_its_files(tmp_path: Path, action: str) -> None:
+    own = tmp_path / "index" / "own.txt"
+    own.parent.mkdir()
+    own.write_text("something else")
+    ended = await run("archive", action, str(tmp_path))
+    assert (ended.code, "has no archive" in ended.err) == (3, True), ended.err
+    assert own.read_text() == "something else"
 
 
 @pytest.mark.parametrize(
@@ -288,6 +348,34 @@ async def test_the_same_file_is_written_once_a_week(tmp_path: Path) -> None:
     lines = [Folder(tmp_path).read(name) for name in Folder(tmp_path).names("spans")]
     assert b"".join(line or b"" for line in lines).count(b"\n") == 3
     assert len(files.puts) == 1
+
+
+class Hanging(Folder):
+    """A folder that answers no read until it is released."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.released = threading.Event()
+        self.reads = 0
+
+    def read(self, name: str) -> bytes | None:
+        self.reads += 1
+        self.released.wait(30)
+        return super().read(name)
+
+
+async def test_reads_that_hang_take_no_more_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(Archive(Folder(tmp_path)), found(A, NOW))
+    monkeypatch.setattr(archive_reader, "ARCHIVE_READ_TIME", 0.01)
+    folder = Hanging(tmp_path)
+    reader = ArchiveReader(Archive(folder))
+    for _ in range(3 * ARCHIVE_READS):
+        with pytest.raises(StoreDown, match="it takes too long"):
+            await reader.at(SITE, NOW)
+    assert folder.reads == ARCHIVE_READS
+    folder.released.set()
+    monkeypatch.setattr(archive_reader, "ARCHIVE_READ_TIME", 30)
+    assert await reader.at(SITE, NOW) is not None
 
 
 OLD, NEW = "User-agent: *\nDisallow: /old\n", "User-agent: *\nDisallow: /new\n"
