@@ -39,6 +39,12 @@ def fetch(url: str, agent: str, time: str, dialect: str | None = None, override:
             '{"url": "http://h/", "agent": "A", "time": "2026-10-10T20:55:36z", "dialect": "google", "override": "x"}',
             fetch("http://h/", "A", TIME, "google", "x"),
         ),
+        (
+            f'{{"url": "http://h/", "agent": "", "dialect": " ", "time": "{TIME}"}}',
+            fetch("http://h/", "DefaultBot", TIME),
+        ),
+        (f'h - - [{STAMP}] "GET http://h/ HTTP/1.1" 200 1 "-" " "', fetch("http://h/", "DefaultBot", TIME)),
+        (rf'h - - [{STAMP}] "GET http://h/ HTTP/1.1" 200 1 "-" "\x20"', fetch("http://h/", "DefaultBot", TIME)),
     ],
 )
 def test_lines_are_read(line: str, read: Entry) -> None:
@@ -74,6 +80,8 @@ def test_lines_without_a_fetch_are_named_as_such(line: str, reason: str) -> None
         ('h - - [01/Jan/0001:00:00:00 +0100] "GET http://h/ HTTP/1.1" 200 1', "neither a JSON object nor"),
         ('h - - [31/Dec/9999:23:59:59 -0100] "GET http://h/ HTTP/1.1" 200 1', "neither a JSON object nor"),
         (f'h - - [{STAMP}] "GET http://h/', "neither a JSON object nor"),
+        ('{"url": " ", "agent": "A", "time": 1}', "The line has no url."),
+        ('{"url": "http://h/", "agent": " ", "time": 1}', "The line has no agent; give --agent."),
         ("[1]", "'[1]' is neither a JSON object nor"),
         ('{"url": "http://h/", "agent": "A", "time": "2026-10-10T20:55:36"}', "neither RFC 3339"),
         ('{"url": 5, "agent": "A", "time": 1}', "url is 5; it must be a string."),

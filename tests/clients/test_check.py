@@ -70,13 +70,13 @@ async def test_input_is_files_gzip_standard_input_and_urls(service_url: str, tmp
     async with serve(Site(ROBOTS), host=new_address()) as origin:
         plain.write_text(f"{origin.url}/1\n{origin.url}/private/2\n")
         packed.write_bytes(gzip.compress(f"\n{origin.url}/3\n".encode()))
-        inputs = (str(plain), str(packed), "-", f"{origin.url}/5")
+        inputs = (str(plain), str(packed), "-", f"{origin.url}/5\n{origin.url}/6")
         given = gzip.compress(f"{origin.url}/4".encode())
         ended = await run("check", *inputs, *AGENT, "--server", service_url, "--only", "allow", given=given)
-        urls = [f"{origin.url}/{number}" for number in (1, 3, 4, 5)]
+        urls = [f"{origin.url}/{number}" for number in (1, 3, 4, 5, 6)]
     found = sorted((row["url"], row["file"], row["line"]) for row in ended.rows())
-    assert found == list(zip(urls, inputs, (1, 2, 1, 1), strict=True))
-    assert ended.err == "5 lines: 4 allow (4 no_match), 1 disallow (1 rule)\n"
+    assert found == list(zip(urls, (*inputs, inputs[-1]), (1, 2, 1, 1, 2), strict=True))
+    assert ended.err == "6 lines: 5 allow (5 no_match), 1 disallow (1 rule)\n"
 
 
 async def test_csv_has_the_members_of_the_json_lines(service_url: str, tmp_path: Path) -> None:
@@ -187,6 +187,9 @@ async def test_progress_is_shown_on_a_terminal_alone(service_url: str, tmp_path:
         (("-",), "--agent is missing"),
         (("/nowhere", *AGENT), "Cannot read /nowhere: No such file or directory."),
         (("/", *AGENT), "Cannot read /: "),
+        (("-", "--agent", ""), "argument --agent: '' is not a name"),
+        (("-", *AGENT, "--fallback", " "), "argument --fallback: ' ' is not a name"),
+        (("-", *AGENT, "--dialect", ""), "argument --dialect: '' is not a name"),
         (("-", *AGENT, "--concurrency", "33"), "'33' is not a number from 1 to 32"),
         (("-", *AGENT, "--concurrency", "many"), "'many' is not a number from 1 to 32"),
         (("-", *AGENT, "--server", "nowhere"), "nowhere"),

@@ -3,15 +3,17 @@
 import random
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 from robots_decisions.cli import check, rows, sorting
 from robots_decisions.cli.batches import BATCH_BYTES, BATCH_LINES, Ranges, batches
-from robots_decisions.cli.entries import line_of, read_url, record_of
+from robots_decisions.cli.entries import LISTED_LINE_LIMIT, URL_LIMIT, Entry, NotAsked, line_of, read_url, record_of
 from robots_decisions.cli.failures import Parser
 from robots_decisions.cli.origins import candidates, origin_of
 from robots_decisions.cli.pace_audit import CRAWLERS, PaceAudit
 from robots_decisions.cli.sorting import Sorter
+from robots_decisions.cli.sources import Sources
 
 from tests.clients.crawling import ROOT
 
@@ -116,6 +118,17 @@ def test_bare_host_is_tried_by_https_first(bare: str) -> None:
 )
 def test_other_text_is_no_bare_host(written: str) -> None:
     assert candidates(written) == (written,)
+
+
+@pytest.mark.parametrize("spaces", [0, 5, 100])
+def test_the_beginning_of_a_line_that_was_cut_is_not_asked(spaces: int, tmp_path: Path) -> None:
+    url = b"http://h/" + b"a" * (URL_LIMIT - 9)
+    assert read_url(url) == Entry(url.decode())
+    listed = tmp_path / "list"
+    listed.write_bytes(b" " * spaces + url + b"a" * 20)
+    [(_, written)] = Sources([str(listed)]).lines(LISTED_LINE_LIMIT)
+    with pytest.raises(NotAsked, match="is longer than 16384 bytes"):
+        read_url(written)
 
 
 def test_every_option_and_member_is_in_the_reference() -> None:

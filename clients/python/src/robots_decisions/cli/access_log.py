@@ -48,7 +48,7 @@ def _from_json(line: Mapping[str, Any], defaults: Defaults) -> Entry:
         raise NotAsked(REFUSED)
     if line.get("url") is None and ("url_sha256" in line or (verdict is not None and "origin" in line)):
         raise NotAsked(NO_URL)
-    given = {name: value for name, value in line.items() if value is not None}
+    given = {name: value for name, value in line.items() if value is not None and not _is_blank(value)}
     return Entry(
         url=_absolute(_text(given, "url", URL_LIMIT), defaults),
         agent=_text({"agent": defaults.agent, **given}, "agent", AGENT_LIMIT),
@@ -68,6 +68,10 @@ def _from_request(request: ServedRequest, defaults: Defaults) -> Entry:
         agent=_text({"agent": request.agent or defaults.agent}, "agent", AGENT_LIMIT),
         at=request.at.timestamp(),
     )
+
+
+def _is_blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip()
 
 
 def _absolute(url: str, defaults: Defaults) -> str:

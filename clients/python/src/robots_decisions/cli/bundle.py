@@ -9,7 +9,7 @@ from typing import Any
 from robots_decisions import AsyncClient, BundleRow, Unanswered
 from robots_decisions.cli import list_work, rows
 from robots_decisions.cli.bundle_file import Spool, write_bundle
-from robots_decisions.cli.entries import UNREADABLE, URL_LIMIT, Entry, Line, NotAsked, read_url
+from robots_decisions.cli.entries import LISTED_LINE_LIMIT, UNREADABLE, Entry, Line, NotAsked, read_url
 from robots_decisions.cli.failures import ALLOW, ERROR, INTERRUPTED, Failed, Parser
 from robots_decisions.cli.instants import read_instant, rfc3339
 from robots_decisions.cli.list_work import Work, add_common
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     work = Work(
         "origin",
         read_url,
-        URL_LIMIT + 8,
+        LISTED_LINE_LIMIT,
         _asking(arguments, at),
         _noting(spool),
         open_spool,

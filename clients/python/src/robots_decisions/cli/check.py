@@ -8,7 +8,7 @@ from robots_decisions import Question
 from robots_decisions.cli import list_work, rows
 from robots_decisions.cli.access_log import LOGGED_LINE_LIMIT, Defaults, read_entry
 from robots_decisions.cli.asking import verdicts
-from robots_decisions.cli.entries import NO_URL, UNREADABLE, URL_LIMIT, read_url
+from robots_decisions.cli.entries import LISTED_LINE_LIMIT, NO_URL, UNREADABLE, read_url
 from robots_decisions.cli.failures import ALLOW, DEFER, DISALLOW, ERROR, Failed, Parser
 from robots_decisions.cli.instants import rfc3339
 from robots_decisions.cli.list_work import Work, add_common
@@ -34,15 +34,18 @@ def add(parser: Parser) -> None:
         "decided. With --origins-only: 0 if the file of every origin was fetched or failed, 3 if not."
     )
     add_common(parser)
-    parser.add_argument("--agent", help="a product token or User-Agent; in a log, that of lines without one")
+    parser.add_argument(
+        "--agent", type=_name, help="a product token or User-Agent; in a log, that of lines without one"
+    )
     parser.add_argument(
         "--fallback",
         action="append",
+        type=_name,
         default=[],
         metavar="AGENT",
         help="an agent for files without a group for --agent",
     )
-    parser.add_argument("--dialect", help="the dialect; the default depends on the agent")
+    parser.add_argument("--dialect", type=_name, help="the dialect; the default depends on the agent")
     parser.add_argument(
         "--purpose", action="append", choices=PURPOSES, help="what the pages are wanted for; may be repeated"
     )
@@ -93,7 +96,7 @@ def _work(arguments: argparse.Namespace) -> Work:
         return Work(
             "origin",
             read_url,
-            URL_LIMIT + 8,
+            LISTED_LINE_LIMIT,
             verdicts(lambda it: Question(it.url, agent=agent), ("robots",)),
             rows.row_of_origin,
             partial(sink, rows.ORIGIN_COLUMNS),
@@ -138,7 +141,7 @@ def _work(arguments: argparse.Namespace) -> Work:
     return Work(
         "line",
         read_url,
-        URL_LIMIT + 8,
+        LISTED_LINE_LIMIT,
         verdicts(lambda it: Question(it.url, agent=agents, dialect=dialect, purpose=purpose)),
         rows.row_of_page,
         partial(sink, rows.COLUMNS),
@@ -167,6 +170,12 @@ def _code_of_log(counts: rows.Counts) -> int:
 
 def _code_of_origins(counts: rows.Counts) -> int:
     return ERROR if counts.of_kind(None) else ALLOW
+
+
+def _name(text: str) -> str:
+    if text.strip():
+        return text
+    raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a name")
 
 
 def _seconds(text: str) -> float:

@@ -38,8 +38,10 @@ def read_request(text: str) -> ServedRequest | None:
         at = datetime.strptime(stamp, "%d/%b/%Y:%H:%M:%S %z").astimezone(timezone.utc)
     except (ValueError, OverflowError):  # OverflowError: in UTC it is outside the years 1 to 9999
         return None
-    agent = None if agent in (None, "", "-") else _unescaped(agent)
-    return ServedRequest(_target(_unescaped(request)), agent, at, rest.strip().startswith(_DENIED))
+    named = _unescaped(agent or "").strip()
+    return ServedRequest(
+        _target(_unescaped(request)), None if named in ("", "-") else named, at, rest.strip().startswith(_DENIED)
+    )
 
 
 def _target(request: str) -> str | None:

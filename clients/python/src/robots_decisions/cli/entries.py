@@ -9,6 +9,9 @@ from robots_decisions.cli.origins import origin_of
 URL_LIMIT = 16 * 1024
 """Bytes of the longest URL, as the service has it."""
 
+LISTED_LINE_LIMIT = URL_LIMIT + 8
+"""Bytes of the longest line of a list."""
+
 AGENT_LIMIT = 4096
 """Bytes of the longest agent of a log."""
 
@@ -58,7 +61,7 @@ def read_url(written: bytes) -> Entry | None:
     if not text or text.startswith(b"#"):
         return None
     url = text.decode("utf-8", "replace")
-    if len(text) > URL_LIMIT:
+    if len(text) > URL_LIMIT or len(written) >= LISTED_LINE_LIMIT:  # of a longer line, only the beginning is read
         raise NotAsked(UNREADABLE, f"{url[:100]!r} is longer than {URL_LIMIT} bytes.")
     return Entry(url)
 

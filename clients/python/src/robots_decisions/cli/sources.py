@@ -14,7 +14,7 @@ _ERRORS = (OSError, EOFError, zlib.error)  # the last two are those of damaged g
 
 
 class Sources:
-    """Files, `-` for standard input, or URLs, each a line of its own. Their lines are numbered through."""
+    """Files, `-` for standard input, or the lines themselves, such as a URL. Lines are numbered through."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -26,8 +26,9 @@ class Sources:
         for name in self._names:
             self._begins.append(number)
             if name.startswith(("http://", "https://")):
-                number += 1
-                yield number, name.encode("utf-8", "surrogateescape")
+                for line in name.encode("utf-8", "surrogateescape").split(b"\n"):
+                    number += 1
+                    yield number, line
                 continue
             try:
                 with _open(name) as source:
