@@ -96,7 +96,7 @@ def test_wheel_replaces_an_older_one(wheel: Path, tmp_path: Path) -> None:
 async def test_installed_command_writes_parquet(installation: Installation, service_url: str, tmp_path: Path) -> None:
     listed, output, state = tmp_path / "list", tmp_path / "out", tmp_path / "state"
     script = installation.packages / "bin" / "robots-decisions"
-    code = "import sys, pyarrow.parquet as p; print(p.read_table(sys.argv[1]).to_pylist())"
+    code = "import sys, pyarrow.parquet as p; print(p.read_table(sys.argv[1] + '/part-000000.parquet').to_pylist())"
     async with serve(Site("User-agent: *\nDisallow: /private/\n"), host=new_address()) as origin:
         listed.write_text("".join(f"{origin.url}/{name}\n" for name in ("private/1", "2", "3")))
         arguments: list[str | Path] = [
@@ -110,16 +110,22 @@ async def test_installed_command_writes_parquet(installation: Installation, serv
             "parquet",
         ]
         environment = {**NO_COMPILER, "PYTHONPATH": str(installation.packages)}
-        for _ in range(2):
-            ended = await asyncio.create_subprocess_exec(
-                installation.python, script, *arguments, "--output", output, "--state", state, env=environment
-            )
+        resumed = (installation.python, script, *arguments, "--output", output, "--state", state)
+        for stranger in (".DS_Store", "_SUCCESS"):  # what others put there is left alone, and shifts no part
+            ended = await asyncio.create_subprocess_exec(*resumed, env=environment)
             assert await ended.wait() == 1
+            (output / stranger).touch()
         refused = await asyncio.create_subprocess_exec(
             installation.python, script, *arguments, "--output", output, env=environment
         )
         assert await refused.wait() == 3
-    assert [path.name for path in output.iterdir()] == ["part-000000.parquet"]
+        part = output / "part-000000.parquet"
+        assert sorted(output.iterdir()) == [output / ".DS_Store", output / "_SUCCESS", part]
+        part.rename(tmp_path / part.name)
+        without = await asyncio.create_subprocess_exec(*resumed, env=environment, stderr=asyncio.subprocess.PIPE)
+        _, error = await without.communicate()
+        assert (without.returncode, f"{output} has no {part.name}" in error.decode()) == (3, True)
+        (tmp_path / part.name).rename(part)
     rows = ast.literal_eval(run(installation.python, "-c", code, output, environment=environment))
     assert {row["line"]: (row["verdict"], row["rule_line"], row["retry_at"]) for row in rows} == {
         1: ("disallow", 2, None), 2: ("allow", None, None), 3: ("allow", None, None),

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,6 +89,13 @@ def opened(path: Path, position: int) -> BinaryIO:
     return file
 
 
+_PART = re.compile(r"part-([0-9]{6,})\.(?:parquet|unfinished)")
+
+
+def _part(number: int) -> str:
+    return f"part-{number:06}.parquet"
+
+
 class _Parquet:
     """Rows in a directory of files, each complete: one Parquet file cannot be continued."""
 
@@ -107,11 +115,16 @@ class _Parquet:
         self._rows: list[Row] = []
         try:
             self._directory.mkdir(exist_ok=True)
-            later = sorted(self._directory.iterdir())[self._parts :]
-            if later and position is None:
+            found = {path.name for path in self._directory.iterdir()}
+            if found and position is None:
                 raise Failed(f"{output} is not empty. Choose another directory for --output.")
-            for path in later:
-                path.unlink()
+            gone = next((name for name in map(_part, range(self._parts)) if name not in found), None)
+            if gone is not None:
+                raise Failed(f"{output} has no {gone}, which the earlier run had written. Choose another state file.")
+            for name in found:
+                part = _PART.fullmatch(name)
+                if part is not None and int(part[1]) >= self._parts:
+                    self._directory.joinpath(name).unlink()
         except OSError as error:
             raise Failed(f"Cannot write {output}: {error.strerror}.") from None
 
@@ -123,7 +136,7 @@ class _Parquet:
         return self._flush() if self._rows else self._parts
 
     def _flush(self) -> int:
-        path = self._directory / f"part-{self._parts:06}.parquet"
+        path = self._directory / _part(self._parts)
         unfinished = path.with_suffix(".unfinished")
         self._store(self._table(self._rows, schema=self._schema), unfinished, compression="zstd")
         unfinished.rename(path)
