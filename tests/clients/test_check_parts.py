@@ -1,5 +1,6 @@
 """The parts of `robots-decisions check`: sorting in bounded memory, what is done, and whose turn a fetch was."""
 
+import json
 import random
 import re
 import tomllib
@@ -166,6 +167,20 @@ def test_turns_of_many_crawlers_take_little_memory() -> None:
     assert {pace.early("http://h", name, 1.0, None) for name in ("A", "B")} == {None}
     assert len(pace.saved()["due"]) == CRAWLERS
     assert [pace.early("http://h", name, 2.0, 60.0) for name in (names[-1], names[0])] == [58.0, None]
+
+
+def test_turns_that_are_over_are_not_saved() -> None:
+    pace = PaceAudit(0.0)
+    for number in range(1000):
+        pace.early("http://h", f"Bot{number}", number, 5.0)
+    saved = json.loads(json.dumps(pace.saved()))
+    assert list(saved["due"]) == [f"Bot{number}" for number in range(995, 1000)]
+    resumed = PaceAudit(0.0)
+    resumed.restore(saved)
+    following = [(f"Bot{number}", at) for at in (1000.0, 1001.0) for number in range(985, 1000)]
+    found = [pace.early("http://h", name, at, 5.0) for name, at in following]
+    assert [resumed.early("http://h", name, at, 5.0) for name, at in following] == found
+    assert 0 < found.count(None) < len(found)
 
 
 def test_each_crawler_of_each_origin_has_its_turns() -> None:

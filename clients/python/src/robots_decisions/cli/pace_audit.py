@@ -23,11 +23,13 @@ class PaceAudit:
         self._tolerance = tolerance
         self._origin = ""
         self._due: dict[str, float] = {}
+        self._at = 0.0
 
     def early(self, origin: str, agent: str, at: float, interval: float | None) -> float | None:
         """The seconds by which a fetch at an instant came too early, None if it did not."""
         if origin != self._origin:
             self._origin, self._due = origin, {}
+        self._at = at
         due = self._due.get(agent, at)
         if interval is not None and due - at > self._tolerance + _ROUNDING:
             return round(due - at, 3)
@@ -39,8 +41,8 @@ class PaceAudit:
         return None
 
     def saved(self) -> Mapping[str, Any]:
-        """What an interrupted audit goes on with."""
-        return {"origin": self._origin, "due": self._due}
+        """What an interrupted audit goes on with: the turns that are still to come, since logs name many crawlers."""
+        return {"origin": self._origin, "due": {name: due for name, due in self._due.items() if due > self._at}}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on where an audit was interrupted."""
