@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import re
-import resource
-import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,6 +22,7 @@ from app.decision_log.sinks import DECISIONS_STREAM, FileSink, SinkFailed, Strea
 from app.settings import BadSetting, Settings
 from tests.api.service import running
 from tests.faults.until import until_so
+from tests.full_disk import full_at
 from tests.origins import serve, text
 
 _NOBODY = 65534
@@ -168,19 +167,6 @@ async def test_a_rotated_file_is_written_anew(tmp_path: Path) -> None:
     assert path.read_bytes() == b"two\nthree\n"
     with pytest.raises(SinkFailed):
         await FileSink(tmp_path).write([b"a folder"])
-
-
-@contextmanager
-def full_at(size: int) -> Iterator[None]:
-    """No file of this process can be longer, as on a disk that is full."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["same process", "other process"])

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from robots_decisions.cli.batches import BATCH_LINES
+from robots_decisions.cli.failures import Failed
+from robots_decisions.cli.state_file import StateFile
 
 from tests.clients.commands import ALLOW, DISALLOW, answering, command, log, numbered, run
 from tests.faults.until import until_so
+from tests.full_disk import full_at
 from tests.origins import Exchange, serve
 
 COUNT = 6 * BATCH_LINES
@@ -121,3 +124,16 @@ async def test_state_is_of_one_command_at_a_time(tmp_path: Path) -> None:
             await running.ended()
     assert second.code == 3
     assert "is in use by another running command" in second.err
+
+
+def test_record_that_a_full_disk_cuts_short_swallows_no_other(tmp_path: Path) -> None:
+    path, identity = tmp_path / "state", {"lines": "0"}
+    with StateFile(str(path)) as state:
+        state.load(identity)
+        state.add({"done": [[0, 1]]})
+        for room in range(20):
+            with full_at(path.stat().st_size + room), pytest.raises(Failed, match="Cannot write the state file"):
+                state.add({"done": [[100, 200]]})
+        state.add({"done": [[1, 2]]})
+    with StateFile(str(path)) as state:
+        assert state.load(identity) == [{"done": [[0, 1]]}, {"done": [[1, 2]]}]

@@ -1,7 +1,9 @@
 """The state of an interrupted command: which lines are done, and how much of the output is theirs."""
 
 import json
+import os
 from collections.abc import Mapping
+from errno import ENOSPC
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -27,6 +29,7 @@ class StateFile:
     def __init__(self, path: str | None) -> None:
         self._path = None if path is None else Path(path)
         self._file: BinaryIO | None = None
+        self._size = 0
 
     def __enter__(self) -> "StateFile":
         return self
@@ -61,7 +64,8 @@ class StateFile:
             raise Failed(
                 f"{self._path} is the state of other work: {', '.join(differ)} changed. Choose another state file."
             )
-        self._file.truncate(len(complete) if head is not None else 0)
+        self._size = len(complete) if head is not None else 0
+        self._file.truncate(self._size)
         if head is not None:
             return found[1:]
         self._write(_head(identity))
@@ -73,10 +77,14 @@ class StateFile:
             self._write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
 
     def _write(self, data: bytes) -> None:
+        if self._file is None:
+            return
         try:
-            if self._file is not None:
-                self._file.write(data)
+            if self._file.write(data) < len(data):  # a disk that is full takes a part, without an error
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            self._size += len(data)
         except OSError as error:
+            self._file.truncate(self._size)  # or the next record would be behind a part of this one
             raise Failed(f"Cannot write the state file {self._path}: {error.strerror}.") from None
 
 
