@@ -209,6 +209,10 @@ class Decider:
         """The version of the archive in use at an instant (Unix seconds), or with an id. Raises StoreDown."""
         return await self._history.archived(origin, wanted)
 
+    async def archived_around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
+        """The archive's version before this one, and when its next one was first seen. Raises StoreDown."""
+        return await self._history.archived_around(origin, version)
+
     async def refresh(self, origin: Origin, caller: str = "") -> CachedFile:
         """Fetch the origin's file now, whatever the cache has. Raises Busy when the fetch queue is full."""
         return await self._files.refresh(origin, caller)

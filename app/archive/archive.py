@@ -81,6 +81,25 @@ class Archive:
                 return self._read(max(matching, key=lambda span: span.last_seen))
         return None
 
+    def around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
+        """The version before this one, and when the next one was first seen (Unix seconds)."""
+        months, begun = self.months(origin.key), version.first_seen
+        own = month_of(begun)
+
+        def first_found(months: Iterable[str], *, later: bool) -> list[ArchiveSpan]:
+            for month in months:
+                others = (span for span in self.spans(origin.key, [month]) if span.digest != version.digest.hex())
+                found = [span for span in others if (span.first_seen > begun if later else span.first_seen < begun)]
+                if found:
+                    return found
+            return []
+
+        earlier = first_found((month for month in reversed(months) if month <= own), later=False)
+        later = first_found((month for month in months if month >= own), later=True)
+        before = max(earlier, key=lambda span: (span.first_seen, span.last_seen), default=None)
+        following = min((span.first_seen for span in later), default=None)
+        return None if before is None else self._read(before), following
+
     def months(self, origin: str) -> list[str]:
         """The months of which an origin has spans, in order."""
         return [name.rpartition("/")[2].removesuffix(".ndjson") for name in self._files.names(_index_folder(origin))]

@@ -34,6 +34,10 @@ class ArchiveReader:
         """The newest version whose digest begins with `name`, None if there is none."""
         return await self._read(lambda: self._archive.by_id(origin, name))
 
+    async def around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
+        """The version before this one, and when the next one was first seen (Unix seconds)."""
+        return await self._read(lambda: self._archive.around(origin, version))
+
     async def _read(self, work: Callable[[], T]) -> T:
         try:
             async with asyncio.timeout(ARCHIVE_READ_TIME):

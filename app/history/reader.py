@@ -25,6 +25,9 @@ class VersionArchive(Protocol):
     async def by_id(self, origin: Origin, name: str) -> Version | None:
         """The newest version whose digest begins with `name`."""
 
+    async def around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
+        """The version before this one, and when the next one was first seen (Unix seconds)."""
+
 
 class HistoryReader:
     """Reads current versions from the cache, earlier ones from the store, and those before them from the archive."""
@@ -47,6 +50,10 @@ class HistoryReader:
             return None
         found = self._archive.by_id if isinstance(wanted, str) else self._archive.at
         return await found(origin, wanted)  # type: ignore[arg-type] # as the type of `wanted` says
+
+    async def archived_around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
+        """The archive's version before this one, and when its next one was first seen; raises StoreDown."""
+        return (None, None) if self._archive is None else await self._archive.around(origin, version)
 
     async def read(self, origin: Origin) -> History:
         """All versions, the oldest first and the current one last; nothing is fetched. Raises StoreDown."""

@@ -412,6 +412,63 @@ async def test_the_past_is_answered_when_the_store_is_empty(store_url: str, stor
         assert await counted(service, "robots_archive_lost_total") == 0
 
 
+async def test_versions_of_the_archive_have_their_neighbours(
+    store_url: str, store_client: Redis, tmp_path: Path
+) -> None:
+    bodies = [f"User-agent: *\nDisallow: /{number}\n# {comment}\n" for number in range(24) for comment in "ab"]
+    ids = [hashlib.sha256(body.encode()).hexdigest()[:16] for body in bodies]
+    begun = [_at(START + number * 3600) for number in range(len(bodies))]
+    async with serve(*[text(200, body) for body in bodies]) as origin:
+
+        async def diff(service: Service, **query: str) -> Any:
+            response = await service.client.get("/v1/robots/diff", params={"url": origin.url, **query})
+            found_ = response.json()
+            if response.status_code != 200:
+                return response.status_code, found_["type"].rpartition(":")[2]
+            return [(found_[side]["id"], found_[side]["from"], found_[side]["until"]) for side in ("from", "to")]
+
+        async with running(store_url, archive=tmp_path) as service:
+            for number in range(len(bodies)):
+                service.now = START + number * 3600
+                await service.client.post("/v1/robots/refresh", params={"url": origin.url})
+            await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
+            writing = service.app.state.services.decider._history._store
+            await until_so(lambda: not writing._waiting)
+            stored = [version["id"] for version in (await answer(service, origin.url))["versions"]]
+            last = len(bodies) - 1
+            for number, name in enumerate(ids):
+                [version] = (await answer(service, origin.url, version=name))["versions"]
+                if name in stored and number < last:
+                    assert (version["from"], version["until"]) == (begun[number - 1], begun[number + 1])
+                elif number < last:
+                    assert (version["from"], version["until"]) == (begun[number], begun[number + 1])
+                else:
+                    assert version["until"] is None
+            assert await diff(service, to=ids[0]) == (404, "no-version")
+            assert await diff(service, to=ids[6]) == [
+                (ids[5], begun[5], begun[6]),
+                (ids[6], begun[6], begun[7]),
+            ]
+            oldest = ids.index(stored[-1])
+            assert await diff(service, to=stored[-1]) == [
+                (ids[oldest - 2], begun[oldest - 2], begun[oldest - 1]),
+                (stored[-1], begun[oldest - 1], begun[oldest + 1]),
+            ]
+            # One from within a period of the history, and that period.
+            within = ids[oldest + 1]
+            assert await diff(service, **{"from": within, "to": stored[-2]}) == [
+                (within, begun[oldest + 1], begun[oldest + 2]),
+                (stored[-2], begun[oldest + 1], begun[oldest + 3]),
+            ]
+        await store_client.flushall()
+        async with running(store_url, archive=tmp_path) as service:
+            assert await diff(service, **{"from": ids[5]}) == (404, "no-version")
+            assert await diff(service, **{"from": ids[5], "to": begun[8]}) == [
+                (ids[5], begun[5], begun[6]),
+                (ids[8], begun[8], begun[9]),
+            ]
+
+
 async def test_an_archive_that_hangs_delays_no_answer(
     store_url: str, store_client: Redis, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """`GET /v1/robots/history` and `/v1/robots/diff`: earlier versions of an origin's robots.txt, and what changed."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Literal
@@ -58,10 +58,8 @@ async def history(
     versions = await services.decider.history(origin)
     if version is None:
         return await _all(services, origin, versions)
-    versions = await _with_archived(services, origin, versions, version)
-    if as_ == "text":
-        return _raw(origin, versions, version)
-    return _one(origin, versions, version)
+    found = await _with_end(services, origin, versions, await _find(services, origin, versions, version))
+    return _raw(origin, found) if as_ == "text" else _one(origin, found)
 
 
 @router.get("/v1/robots/diff", response_model=DiffOut, responses={**documented(404, 422, 503)})
@@ -86,11 +84,16 @@ async def diff(
     services = services_of(request)
     origin = _origin(services, url, agent, profile)
     reads = dialect_named(dialect)
-    pick_after, pick_before = _picker(to, "to"), _picker(from_, "from")
-    versions = await _with_archived(services, origin, await services.decider.history(origin), from_, to)
-    after = pick_after(origin, versions) if pick_after else _last(origin, versions, services.now())
-    before = pick_before(origin, versions) if pick_before else _before(origin, versions, after)
-    return await _difference(request, origin, reads, *(_read_or_404(origin, versions, it) for it in (before, after)))
+    wanted_after, wanted_before = _wanted(to, "to"), _wanted(from_, "from")
+    versions = await services.decider.history(origin)
+    find = partial(_find, services, origin, versions)
+    after = _last(origin, versions, services.now()) if wanted_after is None else await find(wanted_after)
+    if wanted_before is None:
+        before = await _before(services, origin, versions, after)
+    else:
+        before = await find(wanted_before)
+    sides = [await _with_end(services, origin, versions, version) for version in (before, after)]
+    return await _difference(request, origin, reads, *sides)
 
 
 def _origin(services: Services, url: str, agent: Sequence[str] | None, profile: str | None) -> Origin:
@@ -98,50 +101,28 @@ def _origin(services: Services, url: str, agent: Sequence[str] | None, profile: 
     return file_origin_from(url, profile, known, None if agent is None else agent_from(agent, known))
 
 
-_Pick = Callable[[Origin, History], Version]
-
-
-def _picker(text: str | None, parameter: str) -> _Pick | None:
-    """A function that finds the version a parameter names; raises Problem (422) if the parameter is malformed."""
-    if text is None:
-        return None
-    if _ID.fullmatch(text):
-        return lambda origin, versions: _by_id(origin, versions, text)
+def _wanted(text: str | None, parameter: str) -> str | datetime | None:
+    """The version id or the instant of a parameter; raises Problem (422) if it is neither."""
+    if text is None or _ID.fullmatch(text):
+        return text
     at = read_instant(text)
     if at is None:
         raise bad_value(parameter, text, f"{text[:100]!r} is neither a version id nor an RFC 3339 instant.")
-    return lambda origin, versions: _by_instant(origin, versions, at)
+    return at
 
 
-async def _with_archived(services: Services, origin: Origin, versions: History, *wanted: str | None) -> History:
-    """The versions, and those of the archive with these ids, or of these instants, if they are no longer stored."""
-    found: dict[tuple[bytes, int], Version] = {}
-    for text in filter(None, wanted):
-        key: float | str = text
-        if _ID.fullmatch(text):
-            known = any(version.digest.hex().startswith(text) for version in versions)
-        else:
-            at = read_instant(text)
-            key = 0.0 if at is None else at.timestamp()
-            known = at is None or version_at(versions, key) is not None
-        archived = None if known else await services.decider.archived(origin, key)
-        if archived is not None:
-            found[archived.digest, archived.first_seen] = archived
-    return tuple(sorted((*versions, *found.values()), key=lambda it: it.first_seen)) if found else versions
-
-
-def _by_id(origin: Origin, versions: History, id_: str) -> Version:
-    """The newest version whose digest begins with `id_`."""
-    found = next((version for version in reversed(versions) if version.digest.hex().startswith(id_)), None)
+async def _find(services: Services, origin: Origin, versions: History, wanted: str | datetime) -> Version:
+    """The newest version whose digest begins with these digits, or that of an instant; from the archive if need be."""
+    if isinstance(wanted, datetime):
+        at = wanted.timestamp()
+        found = version_at(versions, at) or await services.decider.archived(origin, at)
+        if found is None:
+            raise NoVersion(origin, wanted, versions[0].first_seen if versions else None)
+        return found
+    found = next((version for version in reversed(versions) if version.digest.hex().startswith(wanted)), None)
+    found = found or await services.decider.archived(origin, wanted)
     if found is None:
-        raise Problem(404, "no-version", f"No stored version of {origin.robots_url} has the id {id_}.")
-    return found
-
-
-def _by_instant(origin: Origin, versions: History, at: datetime) -> Version:
-    found = version_at(versions, at.timestamp())
-    if found is None:
-        raise NoVersion(origin, at, versions[0].first_seen if versions else None)
+        raise Problem(404, "no-version", f"No stored version of {origin.robots_url} has the id {wanted}.")
     return found
 
 
@@ -151,35 +132,45 @@ def _last(origin: Origin, versions: History, now: datetime) -> Version:
     return versions[-1]
 
 
-def _before(origin: Origin, versions: History, version: Version) -> Version:
-    index = versions.index(version)
-    if index == 0:
+async def _before(services: Services, origin: Origin, versions: History, version: Version) -> Version:
+    index = versions.index(version) if version in versions else 0
+    if index:
+        return versions[index - 1]
+    found, _ = await services.decider.archived_around(origin, version)
+    if found is None:
         detail = f"No version of {origin.robots_url} is stored before that of {instant(version.first_seen)}."
         raise Problem(404, "no-version", detail)
-    return versions[index - 1]
+    return found
 
 
-def _read(versions: History, version: Version) -> ReadVersion | None:
-    index = versions.index(version)
-    until = versions[index + 1].first_seen if index + 1 < len(versions) else None
-    snapshot = version.read()
-    return None if snapshot is None else ReadVersion(version, snapshot, until)
-
-
-def _read_or_404(origin: Origin, versions: History, version: Version) -> ReadVersion:
-    found = _read(versions, version)
+async def _with_end(services: Services, origin: Origin, versions: History, version: Version) -> ReadVersion:
+    """The version with its file, and when the next one began. Raises Problem if it cannot be read."""
+    if version in versions:
+        found = _read(versions, versions.index(version))
+    else:
+        _, following = await services.decider.archived_around(origin, version)
+        begun = [it.first_seen for it in versions if it.first_seen > version.first_seen]
+        until = min(begun if following is None else [following, *begun], default=None)
+        snapshot = version.read()
+        found = None if snapshot is None else ReadVersion(version, snapshot, until)
     if found is None:
         detail = f"The stored version of {origin.robots_url} from {instant(version.first_seen)} is unreadable."
         raise Problem(404, "no-version", detail)
     return found
 
 
+def _read(versions: History, index: int) -> ReadVersion | None:
+    until = versions[index + 1].first_seen if index + 1 < len(versions) else None
+    snapshot = versions[index].read()
+    return None if snapshot is None else ReadVersion(versions[index], snapshot, until)
+
+
 async def _all(services: Services, origin: Origin, versions: History) -> Response:
     """The JSON of HistoryOut; each version is read, which takes some milliseconds for a large one."""
     budget = await services.turns.first()
     listed: list[dict[str, object]] = []
-    for version in reversed(versions):
-        found = _read(versions, version)
+    for index in reversed(range(len(versions))):
+        found = _read(versions, index)
         if found is not None:
             listed.append(_listed(origin, found))
         if budget.is_over():
@@ -187,18 +178,17 @@ async def _all(services: Services, origin: Origin, versions: History) -> Respons
     return Response(to_json({"url": origin.robots_url, "versions": listed}), media_type="application/json")
 
 
-def _one(origin: Origin, versions: History, id_: str) -> Response:
-    found = _read_or_404(origin, versions, _by_id(origin, versions, id_))
+def _one(origin: Origin, found: ReadVersion) -> Response:
     access = found.snapshot.access
     text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
     whole = HistoryOut(url=origin.robots_url, versions=[version_out(origin, found, text)])
     return Response(whole.model_dump_json(by_alias=True), media_type="application/json")
 
 
-def _raw(origin: Origin, versions: History, id_: str) -> Response:
-    access = _read_or_404(origin, versions, _by_id(origin, versions, id_)).snapshot.access
+def _raw(origin: Origin, found: ReadVersion) -> Response:
+    access = found.snapshot.access
     if not isinstance(access, Successful):
-        raise Problem(404, "no-file", f"The version {id_} of {origin.robots_url} is not a file.")
+        raise Problem(404, "no-file", f"The version {found.version.id} of {origin.robots_url} is not a file.")
     return raw_file.answer(access.body)
 
 
