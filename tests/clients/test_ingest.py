@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from robots_decisions.cli import warc as warc_module
+from robots_decisions.cli.entries import URL_LIMIT
 from robots_decisions.cli.failures import Failed, Parser
 from robots_decisions.cli.ingest import add
 from robots_decisions.cli.warc import MOST_REDIRECTS, WarcFiles
@@ -177,6 +179,9 @@ async def test_five_redirects_are_followed_and_no_more(tmp_path: Path, count: in
         Warc().redirect("http://a.example/robots.txt", "/robots.txt"),
         Warc().redirect("http://a.example/robots.txt", "ftp://a.example/"),
         Warc().redirect("http://a.example/robots.txt", "http://[/"),
+        Warc()
+        .redirect("http://a.example/robots.txt", f"/{'t' * URL_LIMIT}")
+        .add(f"http://a.example/{'t' * URL_LIMIT}"),
         Warc().add("http://a.example/robots.txt", b"", "302 Found"),
         Warc().redirect("http://a.example/robots.txt", "/t").add("http://a.example/t", date="2026-01-02T05:00:00Z"),
         Warc().redirect("http://a.example/robots.txt", "/t").add("http://a.example/t", date="2026-01-01T05:00:00Z"),
@@ -186,6 +191,26 @@ async def test_a_redirect_without_its_target_is_counted(tmp_path: Path, warc: Wa
     taking, ended = await sent_from(tmp_path, warc)
     assert (ended.code, taking.sent) == (1, [])
     assert ended.err == "1 response for robots.txt: 1 redirected to what the files lack\n"
+
+
+def test_redirects_that_wait_for_one_target_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warc_module, "MOST_WAITING", 3)
+    warc, target = Warc(), "http://t.example/t"
+    for number in range(5):
+        warc.redirect(f"http://{number}.example/robots.txt", target)
+    for number in range(5, 7):  # there is room again when the target has come
+        warc.add(target).redirect(f"http://{number}.example/robots.txt", target)
+    files = WarcFiles([warc.add(target).to(tmp_path / "a.warc.gz")])
+    sent = [copy.url for copy in files.copies() if copy is not None]
+    assert sent == [f"http://{number}.example/robots.txt" for number in (0, 1, 2, 5, 6)]
+    assert files.counts["unfollowed"] == 2
+
+
+async def test_the_date_of_a_redirect_may_have_nanoseconds(tmp_path: Path) -> None:
+    first = Warc().redirect("http://a.example/robots.txt", "/t", date="2026-01-02T03:04:05.123456789Z")
+    second = Warc().add("http://a.example/t", date="2026-01-02T03:04:05.2Z")
+    taking, ended = await sent_from(tmp_path, first, second)
+    assert (ended.code, len(taking.sent)) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from datetime import datetime
 from io import BufferedIOBase, BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,9 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import ChunkedDataReader
 from warcio.exceptions import ArchiveLoadFailed
 
+from robots_decisions.cli.entries import URL_LIMIT
 from robots_decisions.cli.failures import Failed
+from robots_decisions.cli.instants import read_instant
 
 FILE_BYTES = 512_001
 """Bytes of a file that matter: the service reads one less, and sees by the last that there are more."""
@@ -74,6 +75,7 @@ class WarcFiles:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
         self._waiting: dict[str, list[_Asked]] = {}
+        self._waits = 0
         self._file: BufferedIOBase | None = None
         self._done = 0
         self.counts: Counter[str] = Counter()
@@ -107,14 +109,16 @@ class WarcFiles:
                 reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
                 reason = " ".join(reason.split()) or type(error).__name__
                 raise Failed(f"Cannot read {name}: {reason[:300]}. It was read up to record {number}.") from None
-        self.counts["unfollowed"] += sum(map(len, self._waiting.values()))
+        self.counts["unfollowed"] += self._waits
 
     def _read(self, record: Any, place: str) -> Iterator[Copy]:
         url = _normal(record.rec_headers.get_header("WARC-Target-URI") or "")
         if record.rec_type not in ("response", "revisit") or url is None:
             return
         date = record.rec_headers.get_header("WARC-Date") or ""
-        asked = [it for it in self._waiting.pop(url, ()) if self._is_of(it, date)]
+        waited = self._waiting.pop(url, ())
+        self._waits -= len(waited)
+        asked = [it for it in waited if self._is_of(it, date)]
         if urlsplit(url)[2:4] == ("/robots.txt", ""):
             asked.append(_Asked(url, date))
         if not asked:
@@ -134,7 +138,7 @@ class WarcFiles:
 
     def _is_of(self, asked: _Asked, date: str) -> bool:
         """Whether what was fetched at `date` was fetched because of a redirect."""
-        first, then = _instant(asked.date), _instant(date)
+        first, then = read_instant(asked.date), read_instant(date)
         is_of = first is not None and then is not None and 0 <= then - first <= FOLLOWED_WITHIN
         self.counts["unfollowed"] += not is_of
         return is_of
@@ -142,8 +146,8 @@ class WarcFiles:
     def _follow(self, asked: Sequence[_Asked], url: str, location: str | None) -> None:
         target = None if location is None else _target(url, location.strip())
         for one in asked:
-            room = target is not None and one.redirects < MOST_REDIRECTS and len(self._waiting) < MOST_WAITING
-            if room and target is not None:
+            if target is not None and one.redirects < MOST_REDIRECTS and self._waits < MOST_WAITING:
+                self._waits += 1
                 self._waiting.setdefault(target, []).append(one._replace(redirects=one.redirects + 1))
             else:
                 self.counts["unfollowed"] += 1
@@ -173,7 +177,10 @@ def _whole_records(file: BufferedIOBase) -> Iterator[Any]:
 
 
 def _normal(url: str) -> str | None:
-    """The URL without its fragment and default port, its host in lower case; None if it is not one of HTTP."""
+    """The URL without its fragment and default port, its host in lower case; None if it is not one of HTTP, or longer
+    than the service takes."""
+    if len(url) > URL_LIMIT:
+        return None
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -188,7 +195,7 @@ def _normal(url: str) -> str | None:
 
 
 def _target(url: str, location: str) -> str | None:
-    """Where a redirect leads, as `_normal` has it; None if that is no URL of HTTP."""
+    """Where a redirect leads, as `_normal` has it."""
     try:
         return _normal(urljoin(url, location))
     except ValueError:
@@ -198,13 +205,6 @@ def _target(url: str, location: str) -> str | None:
 def _status(record: Any) -> int | None:
     text = "" if record.http_headers is None else record.http_headers.get_statuscode()
     return int(text) if text.isascii() and text.isdigit() and len(text) == 3 else None
-
-
-def _instant(date: str) -> float | None:
-    try:
-        return datetime.fromisoformat(date.replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
 
 
 def _message(record: Any, status: int) -> dict[str, Any]:
