@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from robots_core.file import File, terms_of
+from robots_core.origin import BadUrl, read_target
 from robots_core.robots.agents import STAR, Agent, BadAgent, read_agent
 from robots_core.robots.dialects import Dialect
 from robots_core.robots.dialects.rfc9309 import RFC9309
@@ -29,11 +30,15 @@ def path_of(url: str) -> str:
     if url.startswith("/") and not url.startswith("//"):
         return url.partition("#")[0]
     try:
+        return read_target(url).path
+    except BadUrl:
+        pass  # other parsers take any text
+    try:
         parts = urlsplit(url)
     except ValueError:  # a host that no URL can have, which other parsers ignore, too
         return "/"
     path = parts.path if parts.path.startswith("/") else f"/{parts.path}"
-    return f"{path}?{parts.query}" if parts.query else path
+    return f"{path}?{parts.query}" if "?" in url.partition("#")[0] else path
 
 
 def crawl_delay(file: File, agent: str) -> float | None:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from robots_core.drop_in import path_of
+from robots_core.file import read
+from robots_core.protego import Protego
 from robots_core.robotparser import RobotFileParser
 from tests.corpus import FOLDER
 
@@ -74,6 +77,23 @@ def test_urllib_robotparser_passes_the_tests_of_python(monkeypatch: pytest.Monke
     found = [re.search(r"test_robotparser\.(\w+\.\w+)", str(case)) for case, _ in result.failures]
     assert {case[1] for case in found if case} == STANDARD
     assert None not in found
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://h/a?", "http://h/a?#b", "http://h?", "http://h/a#?", "http://h/b/../private/"],
+)
+def test_a_url_is_decided_as_by_the_file_itself(url: str) -> None:
+    text = "User-agent: *\nDisallow: /*?\nDisallow: /private/\n"
+    parser = RobotFileParser()
+    parser.parse(text.splitlines())
+    expected = read(text.encode()).decide(url, "FooBot").allowed
+    assert [parser.can_fetch("FooBot", url), Protego.parse(text).can_fetch(url, "FooBot")] == [expected] * 2
+
+
+@pytest.mark.parametrize(("url", "path"), [("/a?", "/a?"), ("//h/a?", "/a?"), ("h/a?#b", "/h/a?"), ("//[/a?", "/")])
+def test_an_empty_query_is_kept(url: str, path: str) -> None:
+    assert path_of(url) == path
 
 
 def test_protego_passes_its_own_tests(tmp_path: Path) -> None:
