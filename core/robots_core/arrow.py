@@ -350,22 +350,29 @@ def decide(
     options = _Options(dialect, purposes, at or bundle.made_at, profile, forbidden, agents)
     batches = batch.to_batches(max_chunksize=_BATCH) if isinstance(batch, pa.Table) else [batch]
     answers = pa.Table.from_batches(bundle._decide([each for each in batches if each.num_rows], options), SCHEMA)
-    if missing == "error" and pc.any(pc.equal(answers.column("reason"), UNKNOWN_ORIGIN)).as_py():
-        names = missing_origins(batch, bundle).to_pylist()
-        raise MissingOrigins(f"The bundle lacks {len(names)} origins of the batch, such as {', '.join(names[:3])}.")
+    if missing == "error":
+        is_missing = pc.equal(answers.column("reason"), UNKNOWN_ORIGIN).combine_chunks()
+        names = sorted(it.key for it in _origins_of(batch.column("url").filter(is_missing)))
+        if names:
+            raise MissingOrigins(f"The bundle lacks {len(names)} origins of the batch, such as {', '.join(names[:3])}.")
     found = answers.combine_chunks().to_batches()
     return found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
 
 
 def missing_origins(batch: pa.RecordBatch | pa.Table, bundle: Bundle, *, profile: str | None = None) -> pa.Array:
     """The origins of a batch's URLs that the bundle lacks, sorted: what to make another bundle of."""
+    found = _origins_of(batch.column("url"))
+    return pa.array(sorted(it.key for it in found if bundle.row(it.with_profile(profile)) == _NONE), pa.string())
+
+
+def _origins_of(urls: pa.Array | pa.ChunkedArray) -> set[Origin]:
     found = set()
-    for url in pc.unique(batch.column("url")).to_pylist():
+    for url in pc.unique(urls).to_pylist():
         try:
             found.add(read_target(url or "").origin)
         except BadUrl:
             continue
-    return pa.array(sorted(it.key for it in found if bundle.row(it.with_profile(profile)) == _NONE), pa.string())
+    return found
 
 
 @contextmanager

@@ -163,6 +163,13 @@ def test_missing_origins_are_named() -> None:
     assert missing_origins(batch, bundle).to_pylist() == [f"https://{host(2)}", f"https://{host(3)}"]
     with pytest.raises(MissingOrigins, match=f"lacks 2 origins of the batch, such as https://{host(2)}"):
         decide(batch, bundle, missing="error")
+    with pytest.raises(MissingOrigins, match=f"lacks 4 origins of the batch, such as https://{host(0)}"):
+        decide(pa.Table.from_batches([batch, batch]), bundle, profile="signed", missing="error")
+    own = {"A": {"profile": "signed"}}
+    with pytest.raises(MissingOrigins, match=f"lacks 1 origins of the batch, such as https://{host(1)}"):
+        decide(batch.slice(1, 1), bundle, agents=own, missing="error")
+    assert decide(batch.slice(0, 2), bundle, missing="error")["verdict"].to_pylist() == ["allow"] * 2
+    assert decide(batch.slice(0, 0), bundle, missing="error").num_rows == 0
 
 
 def test_a_bundle_is_read_by_origins_and_pickled(tmp_path: Path) -> None:
