@@ -50,7 +50,6 @@ class RedisSnapshots:
     ) -> None:
         self.name = name or token_hex(8)
         self.redis = redis
-        self._client = redis.client
         self._instance = instance or self.name
         self._clock = clock
         self._invalidations = InvalidationPublisher(self._send, self.name)

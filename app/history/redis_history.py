@@ -61,7 +61,6 @@ class RedisHistory:
     ) -> None:
         """`clock`: Unix seconds; `changes`: where changes go; the rest: see WAITING_VERSION_BYTES and RETRY_PAUSE."""
         self._redis = redis
-        self._client = redis.client
         self._clock = clock
         self._lost = lost
         self._changes = changes

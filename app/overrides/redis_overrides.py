@@ -142,7 +142,6 @@ class RedisOverrides:
 
     def __init__(self, redis: GuardedClient) -> None:
         self._redis = redis
-        self._client = redis.client
 
     async def state(self) -> OverridesState:
         """The version of the overrides, and the ids that changed last; raises StoreDown."""
