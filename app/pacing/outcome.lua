@@ -52,9 +52,9 @@ if now >= ends then
     step = math.min(step * 2, longest_step)
   end
   reported, began = now + math.max(step, retry_after), now
-  local queue = redis.call('HMGET', QUEUE, 'pace', 'told', 'seen')
-  local told = shifted(queue[2], step_since(queue[3]))
-  bad, bad_at = refused(duration(queue[1], MAX_COST), told, bad, bad_at)
+  local queue = redis.call('HMGET', QUEUE, 'pace', 'page_at', 'seen')
+  local page_at = shifted(queue[2], step_since(queue[3]))
+  bad, bad_at = refused(duration(queue[1], MAX_COST), page_at, bad, bad_at)
 end
 
 local by = stored[3] or ''

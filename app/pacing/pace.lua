@@ -5,6 +5,7 @@
 -- apart     mean time between these
 -- told      when a process last handed reports over
 -- reports   how many there were, counted up to FEW
+-- page_at   when a process last said that a page came, timed or not
 -- run       until then, time-outs are of the run that is known
 -- pace      the interval at the last slot
 -- bad, bad_at   the interval at which the site refused, and when; with the site's backoff
@@ -45,8 +46,8 @@ end
 
 -- A new run of refusals began, at slots of the interval `pace`. If no page came since the last one, the site is down,
 -- and the pace is not the cause.
-local function refused(pace, told, bad, bad_at)
-  if bad > 0 and told <= bad_at then return bad, bad_at end
+local function refused(pace, page_at, bad, bad_at)
+  if bad > 0 and page_at <= bad_at then return bad, bad_at end
   return pace, now
 end
 

@@ -134,8 +134,8 @@ class Pacer:
         await self._origin_backoffs.note(key, origin, seconds, reporter)
         return OutcomeResult(seconds, degraded=False)
 
-    def note_page(self, key: PaceKey, slot: SlotRef, status: int | None, elapsed: float) -> None:
-        """Note how long the page of a slot took, in the queue `key`; a status of None: it was not answered."""
+    def note_page(self, key: PaceKey, slot: SlotRef, status: int | None, elapsed: float | None) -> None:
+        """Note the page of a slot, in the queue `key`, and how long it took; a status of None: it was not answered."""
         self._pages.note(key, slot, status, elapsed, self._state(slot.key).clock())
 
     def note_fetch(self, pool: str, seconds: float) -> None:

@@ -14,11 +14,15 @@ TOLERANCE = 0.1
 
 
 class PageReports(NamedTuple):
-    """So many `pages` took `mean` seconds each; `timed_out`: at least one was not answered."""
+    """So many `pages` took `mean` seconds each; `timed_out`: at least one was not answered.
+
+    `succeeded`: at least one was a 2xx, whether its time was reported or not.
+    """
 
     pages: int = 0
     mean: float = 0.0
     timed_out: bool = False
+    succeeded: bool = False
 
 
 NO_PAGES = PageReports()
@@ -41,21 +45,27 @@ class PageTimes:
         """Note how long the service's own fetch of a robots.txt took: the first report, once there is another."""
         self._first[pool] = seconds
 
-    def note(self, key: PaceKey, slot: SlotRef, status: int | None, elapsed: float, now: float) -> None:
-        """Note that the page of a slot, of the queue `key`, took `elapsed` seconds; a status of None: no answer.
+    def note(self, key: PaceKey, slot: SlotRef, status: int | None, elapsed: float | None, now: float) -> None:
+        """Note the page of a slot, of the queue `key`: its status (None: no answer), and the seconds that it took.
 
         It is ignored if the slot was reported before, or began after the page was asked for.
         """
-        if elapsed > now - slot.go_at + TOLERANCE or self._reported.get(slot, False):
+        if (elapsed or 0.0) > now - slot.go_at + TOLERANCE or self._reported.get(slot, False):
             return
         self._reported[slot] = True
-        if status is None or not 200 <= status < 300:
+        succeeded = status is not None and 200 <= status < 300
+        waiting = self._waiting.get(key, NO_PAGES)
+        if elapsed is None:
+            if succeeded:
+                self._waiting[key] = waiting._replace(succeeded=True)
+            return
+        if not succeeded:
             latency = self._latencies.get(key, 0.0) or self._first.get(key.pool, 0.0)
             if not latency or elapsed <= latency:
                 return
-        pages, mean, timed_out = self._waiting.get(key, NO_PAGES)
-        mean += (min(elapsed, LONGEST) - mean) / (pages + 1)
-        self._waiting[key] = PageReports(pages + 1, mean, timed_out or status is None)
+        mean = waiting.mean + (min(elapsed, LONGEST) - waiting.mean) / (waiting.pages + 1)
+        timed_out = waiting.timed_out or status is None
+        self._waiting[key] = PageReports(waiting.pages + 1, mean, timed_out, waiting.succeeded or succeeded)
 
     def take(self, key: PaceKey) -> PageReports:
         """What waits for the store, which is removed."""

@@ -195,7 +195,7 @@ class Permits:
             )
             backoff, degraded = result.value, degraded or result.degraded
             self._on_backoff(slot.origin, backoff)
-        if outcome.elapsed is not None and not outcome.released:
+        if (outcome.status, outcome.elapsed) != (None, None) and not outcome.released:
             self._pacer.note_page(self._queue_of(slot), slot, outcome.status, outcome.elapsed)
         if outcome.status is not None and not outcome.released:
             try:

@@ -100,6 +100,7 @@ class RedisPacer:
             str(pages.pages),
             _micro(pages.mean),
             "1" if pages.timed_out else "0",
+            "1" if pages.succeeded else "0",
             f"{self._latency_factor:.6f}",
             _micro(LONGEST_BY_LATENCY),
             _micro(request.cap),

@@ -6,9 +6,10 @@
 --       13, 14 the time to the end of the queue and its count, as this process remembers them, or 0
 --       15 when robots.txt was last fetched, or 0
 --       16 how many pages were reported to the process of late   17 the mean of their times   18 1 if one timed out
---       19 PACE_LATENCY   20 the longest interval that latency sets   21 PACE_CAP
---       22 documents a day, or 0
---       23.. the windows: until (an instant), interval; the last one never ends
+--       19 1 if one was a 2xx
+--       20 PACE_LATENCY   21 the longest interval that latency sets   22 PACE_CAP
+--       23 documents a day, or 0
+--       24.. the windows: until (an instant), interval; the last one never ends
 --
 -- A slot lasts from the instant at which it begins to its end, from which the pace permits the next document. Slots
 -- never overlap.
@@ -43,7 +44,7 @@ if redis.call('HLEN', AHEAD) > 2 * MAX_SLOTS then redis.call('UNLINK', AHEAD) en
 local max_wait, cost, caller, nonce = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
 local key = key_of(caller)
 local untils, intervals = {}, {}
-for i = 23, #ARGV, 2 do
+for i = 24, #ARGV, 2 do
   untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
 end
 untils[#untils] = math.huge
@@ -77,7 +78,7 @@ end
 
 -- Read the state of the queue.
 local stored = redis.call('HMGET', QUEUE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count', 'seen', 'latency',
-  'recent', 'told', 'reports', 'run', 'pace', 'day', 'spent', 'apart')
+  'recent', 'told', 'reports', 'run', 'pace', 'day', 'spent', 'apart', 'page_at')
 local durable = durable_numbers(QUEUE_FIELD, 4)
 local clock_step, durable_step = step_since(stored[7]), step_since(durable[4])
 local tail, hint, fetched, counted = 0, instant(stored[2]), instant(stored[4]), instant(stored[5])
@@ -101,13 +102,14 @@ local latency, recent = duration(stored[8], LONGEST), duration(stored[9], LONGES
 local told, reports = math.min(shifted(stored[10], clock_step), now), math.min(duration(stored[11], FEW), FEW)
 local run = shifted(stored[12], clock_step)
 local apart = duration(stored[16], MEAN_OVER)
+local page_at = ARGV[19] == '1' and now or math.min(shifted(stored[17], clock_step), now)
 if latency == 0 then reports = 0 end
 latency, recent, apart, told, reports =
   learn(latency, recent, apart, told, reports, tonumber(ARGV[16]), tonumber(ARGV[17]))
 local timed_out = ARGV[18] == '1'
 if timed_out and now >= run then latency = math.max(latency, math.min(2 * latency, TIME_OUT)) end
-local factor = tonumber(ARGV[19])
-local least, decided = least_interval(factor, tonumber(ARGV[20]), tonumber(ARGV[21]), latency, recent, reports, bad, bad_at)
+local factor = tonumber(ARGV[20])
+local least, decided = least_interval(factor, tonumber(ARGV[21]), tonumber(ARGV[22]), latency, recent, reports, bad, bad_at)
 least = math.ceil(least)
 for i, own in ipairs(intervals) do intervals[i] = math.max(own, least) end
 
@@ -330,7 +332,7 @@ if ahead_of_key > 0 then
 end
 
 -- The documents that the pool has had today, a day of UTC: those of slots that were given today.
-local budget, day = tonumber(ARGV[22]), math.floor(now / DAY)
+local budget, day = tonumber(ARGV[23]), math.floor(now / DAY)
 local counts = budget > 0 or tonumber(stored[14]) == day
 local spent = tonumber(stored[14]) == day and duration(stored[15], 1e15) or 0
 local used_up = budget > 0 and spent + cost > budget
@@ -358,9 +360,9 @@ redis.call('HSET', QUEUE, 'tail', text(tail), 'hint', text(hint), 'hold', text(c
 if counts then
   redis.call('HSET', QUEUE, 'day', text(day), 'spent', string.format('%.6f', spent + (reserved and cost or 0)))
 end
-if timed_out or told == now or clock_step ~= 0 then
+if timed_out or told == now or page_at == now or clock_step ~= 0 then
   redis.call('HSET', QUEUE, 'latency', text(latency), 'recent', text(recent), 'apart', text(apart), 'told', text(told),
-    'reports', text(reports), 'run', text(run))
+    'reports', text(reports), 'run', text(run), 'page_at', text(page_at))
 end
 save_durable_queue(tail, closed_until, count)
 local expiry = math.ceil((math.max(tail, closed_until, now) - now + LINGER) / 1000)

@@ -4,7 +4,7 @@
 --       2 its expiries          sorted set: the same fields, by the instant from which they are of no use
 --       3 the site's backoff    hash: until, step, began, by, claim, agreed, seen, bad, bad_at
 --       4 the queue             hash: tail, hint, hold, fetched, counted, count, seen, latency, recent, apart, told, reports,
---                               run, pace, day, spent
+--                               page_at, run, pace, day, spent
 --       5 its slots             sorted set: "<end>:<nonce>:<caller>" by the instant at which they begin
 --       6 callers               sorted set: by the instant they last asked; with API keys, those of the caller's key
 --       7 slots ahead           hash: by caller, and by API key as "<key id>/"; as "<key id>//" when its latest begins

@@ -4,9 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
 from app.pacing.page_times import TOLERANCE
-from app.pacing.redis_pacer import LATENCY_FACTOR
+from app.pacing.redis_pacer import LATENCY_FACTOR, keys_of
+from app.pacing.slots import PaceKey
 from tests.api.service import Service, counted, running
 from tests.origins import Exchange, serve, text
 
@@ -108,6 +110,17 @@ async def test_only_a_page_that_can_have_taken_so_long_counts(
         await report(service, await permit(service, url), **outcome)
         answer = await permit(service, url)
         assert (answer["bound"] == "latency") == counts
+
+
+async def test_a_success_without_a_time_says_that_pages_come(store_url: str, store_client: Redis) -> None:
+    queue = keys_of(PaceKey.of("c.example", "ExampleBot"))[3]
+    async with serve(text(404)) as origin, running(store_url, NAMES, pace_floor=FLOOR) as service:
+        url, found = f"http://c.example:{origin.port}/", []
+        for status in (404, 200):
+            await report(service, await permit(service, url), status=status)
+            await permit(service, url)
+            found.append(float(await store_client.hget(queue, "page_at") or 0) > 0)
+        assert found == [False, True]
 
 
 async def test_an_error_slows_the_pace_or_leaves_it(store_url: str) -> None:

@@ -32,6 +32,7 @@ class Model:
     recent: float = 0.0
     apart: float = 0.0
     told: float = 0.0
+    page_at: float = 0.0
     reports: int = 0
     run: float = 0.0
     pace: float = 0.0
@@ -44,7 +45,7 @@ class Model:
     def forget(self, now: float) -> None:
         """Lose what has expired: the queue, and a refusal after three hours."""
         if now > self.forgotten_at:
-            self.latency = self.recent = self.apart = self.told = self.run = self.pace = 0.0
+            self.latency = self.recent = self.apart = self.told = self.page_at = self.run = self.pace = 0.0
             self.reports = 0
         if now > self.refused_at + 3 * 3600:
             self.bad = self.bad_at = 0.0
@@ -52,6 +53,8 @@ class Model:
     def learn(self, now: float, pages: PageReports) -> bool:
         """Take a hand-over; return whether a run of time-outs begins."""
         count = pages.pages
+        if pages.succeeded:
+            self.page_at = now
         if count:
             mean = min(max(pages.mean, 0.001), 60.0)
             if self.reports >= 8:
@@ -71,7 +74,7 @@ class Model:
 
     def refuse(self, now: float, until: float) -> None:
         """A page was refused; a new run begins if the backoff of the last one is over."""
-        if now >= self.refused_until and not (self.bad > 0 and self.told <= self.bad_at):
+        if now >= self.refused_until and not (self.bad > 0 and self.page_at <= self.bad_at):
             self.bad, self.bad_at = self.pace, now
         self.refused_at, self.refused_until = now, until
 
@@ -98,7 +101,11 @@ class Step:
 
 
 pages = st.builds(
-    PageReports, st.integers(0, 40), st.floats(0.0, 90.0) | st.floats(0.01, 0.5), st.booleans() | st.just(False)
+    PageReports,
+    st.integers(0, 40),
+    st.floats(0.0, 90.0) | st.floats(0.01, 0.5),
+    st.booleans() | st.just(False),
+    st.booleans(),
 )
 pauses = st.sampled_from([0, 1, 2, 5, 30, 60, 300, 500, 700, 4000])
 steps = st.builds(Step, pauses, pages, st.sampled_from([0.05, 1.0, 10.0]), st.sampled_from([False, False, True]))
@@ -150,6 +157,28 @@ async def test_the_script_follows_the_law(clocked_server: tuple[ServerClock, Nod
             if step.refused:
                 seconds = await pace.back_off(KEY, 0.0)
                 model.refuse(now, now + seconds)
+
+
+@pytest.mark.parametrize(
+    ("pages", "times"),
+    [(PageReports(succeeded=True), 2.0), (PageReports(1, 0.1, succeeded=True), 2.0), (PageReports(1, 9.0), 1.0)],
+)
+async def test_a_refusal_counts_if_a_page_came_since_the_last_one(
+    clocked_server: tuple[ServerClock, Node], pages: PageReports, times: float
+) -> None:
+    clock, server = clocked_server
+    server.ask("FLUSHALL")
+    clock.set(server, 0)
+    async with client_of(server) as client:
+        guarded = GuardedClient(client, monotonic=lambda: 0.0, timeout=20.0)
+        await ask(RedisPacer(guarded, latency_factor=0.0), 1.0)
+        await RedisPacer(guarded).back_off(KEY, 0.0)
+        clock.set(server, 20)
+        slot, _ = await ask(RedisPacer(guarded, latency_factor=0.0), 1.0, pages)
+        assert 1.5 < slot.interval < 1.7
+        await RedisPacer(guarded).back_off(KEY, 0.0)
+        _, view = await ask(RedisPacer(guarded, latency_factor=0.0), 1.0)
+        assert view.least == pytest.approx(times * slot.interval, rel=0.05)
 
 
 async def test_a_slow_page_weighs_no_more_because_its_report_comes_late(

@@ -14,7 +14,7 @@ def slot(number: int = 0, go_at: float = NOW) -> SlotRef:
     return SlotRef("https://www.example.com", KEY, f"{number}:ab:w", go_at)
 
 
-def noted(times: PageTimes, *pages: tuple[int | None, float]) -> PageReports:
+def noted(times: PageTimes, *pages: tuple[int | None, float | None]) -> PageReports:
     """What is handed over after these pages, by their status and seconds."""
     for number, (status, elapsed) in enumerate(pages):
         times.note(KEY, slot(number), status, elapsed, NOW + 100)
@@ -30,7 +30,7 @@ def test_pages_are_handed_over_once_as_a_count_and_a_mean() -> None:
 
 
 def test_a_page_counts_for_a_minute_at_most() -> None:
-    assert noted(PageTimes(), (200, 99.0)) == (1, 60.0, False)
+    assert noted(PageTimes(), (200, 99.0)) == (1, 60.0, False, True)
 
 
 def test_a_slot_is_reported_once() -> None:
@@ -63,11 +63,21 @@ def test_an_error_never_makes_the_pace_faster(status: int | None) -> None:
     times = PageTimes()
     times.note_fetch(KEY.pool, 2.0)
     found = noted(times, (status, 2.2))
-    assert found == (2, found.mean, status is None)
+    assert found == (2, found.mean, status is None, False)
     assert found.mean == pytest.approx(2.1)
     times = PageTimes()
     times.learned(KEY, 2.0)
-    assert noted(times, (status, 2.1)) == (1, 2.1, status is None)
+    assert noted(times, (status, 2.1)) == (1, 2.1, status is None, False)
+
+
+def test_a_page_without_a_time_says_that_pages_come_and_nothing_of_the_pace() -> None:
+    times = PageTimes()
+    assert noted(times, (429, None), (503, None), (404, None)) == NO_PAGES
+    times = PageTimes()
+    assert noted(times, (200, None), (429, None)) == (0, 0.0, False, True)
+    assert times.take(KEY) == NO_PAGES
+    times = PageTimes()
+    assert noted(times, (200, None), (200, 1.0), (206, None), (200, 3.0)) == (2, 2.0, False, True)
 
 
 def test_the_services_own_fetch_is_the_first_report() -> None:
@@ -80,4 +90,4 @@ def test_the_services_own_fetch_is_the_first_report() -> None:
     times = PageTimes()
     times.note_fetch(KEY.pool, 3.0)
     times.learned(KEY, 1.0)
-    assert noted(times, (200, 1.0)) == (1, 1.0, False)
+    assert noted(times, (200, 1.0)) == (1, 1.0, False, True)
