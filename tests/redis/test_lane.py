@@ -104,7 +104,7 @@ async def test_a_command_that_was_given_up_is_not_sent_later(between: Proxy, sto
     await client.aclose()
 
 
-async def test_a_connection_that_closes_while_it_is_handed_over_is_given_back(
+async def test_a_connection_that_ends_while_it_is_handed_over_is_released(
     store_client: Redis, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(store_url)
@@ -113,7 +113,7 @@ async def test_a_connection_that_closes_while_it_is_handed_over_is_given_back(
     get_connection = pool.get_connection
 
     async def closed() -> AbstractConnection:
-        connection: AbstractConnection = await get_connection()
+        connection: AbstractConnection = await get_connection()  # type: ignore[no-untyped-call]
         assert connection._writer is not None
         connection._writer.transport.abort()
         await asyncio.sleep(0.01)  # its end was noted before the lane could
