@@ -18,7 +18,7 @@ from app.archive.folder import Folder
 from app.archive.span import span_of
 from app.cache.freshness import Snapshot
 from app.decision_log import chain as chain_module
-from app.decision_log.chain import Chain
+from app.decision_log.chain import CHECKPOINT_EVERY, Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
 from app.decision_log.signing import is_signed
@@ -336,6 +336,24 @@ async def test_lines_that_are_lost_break_no_chain(tmp_path: Path, monkeypatch: p
     assert sum(lost) > 0
     marks = [members for members in map(json.loads, lines) if "mark" in members]
     assert marks[-1]["lost"] >= sum(lost) > 0
+
+
+@pytest.mark.parametrize("following", [0, 1, 2])
+def test_a_checkpoint_that_is_lost_is_made_again(following: int) -> None:
+    key, now = Ed25519PrivateKey.generate(), [START]
+    chain = Chain("p", lambda: now[0], key.sign)
+    lines = chain.link([json.dumps(DECIDED).encode()])
+    now[0] += CHECKPOINT_EVERY
+    before = chain.state
+    chain.unlink([chain.mark("checkpoint")], 0, before)
+    lines += chain.link([json.dumps(DECIDED).encode()] * following)
+    assert not chain.checkpoint_is_due
+    now[0] += CHECKPOINT_EVERY
+    assert chain.checkpoint_is_due
+    mark = chain.mark("checkpoint")
+    assert json.loads(mark)["number"] == len(lines) + 1
+    now[0] += CHECKPOINT_EVERY
+    assert not chain.checkpoint_is_due
 
 
 @pytest.mark.parametrize("content", [None, b"", b"-----BEGIN PRIVATE KEY-----\n", b'{"kty": "RSA"}'])

@@ -45,6 +45,9 @@ class Chain:
         number, previous = before
         self._number = number + written
         self._previous = sha256(linked[written - 1]).hexdigest() if written else previous
+        checked, at = self._checked
+        if checked > self._number:  # the mark was lost: the lines before it are still to be signed for
+            self._checked = 0, at
 
     @property
     def state(self) -> tuple[int, str]:
