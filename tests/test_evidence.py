@@ -97,6 +97,8 @@ async def test_a_log_is_decided_again_without_service_and_store(
         async with running(store_url, **settings) as service:
             body = {"scope": "127.0.0.1", "action": "deny", "agents": ["bingbot"], "reason": "They asked."}
             assert (await service.client.put("/v1/overrides/asked", json=body)).status_code == 201
+            body |= {"action": "allow", "agents": ["other"], "reason": "They agreed."}
+            assert (await service.client.put("/v1/overrides/agreed", json=body)).status_code == 201
             for day in range(2):
                 service.now = START + day * 3 * DAY
                 for site in sites:
@@ -222,7 +224,7 @@ DECIDED = {
     "reads_as": {"names": ["examplebot"], "chain": ["examplebot"], "star": True},
     "enforced": ["ai-train"],
     "on_forbidden": "deny",
-    "action": "allow",
+    "action": None,
     "override": None,
 }
 

@@ -24,7 +24,7 @@ from robots_core.robots.access import Successful
 from robots_core.robots.agents import Agent
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.robots_txt import ROBOTS_PATH, RobotsTxt
-from robots_core.robots.verdict import Permission, Reason
+from robots_core.robots.verdict import Permission, Reason, Verdict
 
 FILE_BYTES: Final = 256 * 1024 * 1024
 """Bytes of parsed files in memory."""
@@ -178,10 +178,14 @@ class LogVerifier:
         if line.url is None:
             raise _Undecidable("it has no URL (DECISION_LOG_URL)")
         target = read_target(line.url)
-        if reason is Reason.OVERRIDDEN:
-            if line.action not in _ACTIONS:
+        overriding = None
+        if reason is Reason.OVERRIDDEN or line.action is not None:
+            overriding = _ACTIONS.get(line.action or "")
+            if overriding is None:
                 raise _Undecidable(f"the file of the override {line.override} decided")
-            return _without_rule(_ACTIONS[line.action], reason)
+            # The site's file matters only for a page that is allowed, and refused for its usage.
+            if line.version is None or line.enforced is None:
+                return _without_rule(overriding, Reason.OVERRIDDEN)
         if reason is Reason.IMPLICIT and target.path == ROBOTS_PATH:
             return _without_rule(Permission.ALLOW, reason)
         if line.version is None:
@@ -189,6 +193,9 @@ class LogVerifier:
         question = Question(target, _agent(line), DIALECTS[line.dialect])
         file = self._file(target.origin.with_profile(line.profile), line.version)
         decision = evaluate(question, file, 0.0, forbidden=line.on_forbidden == "deny")
+        if overriding is not None:
+            verdict = Verdict(overriding, Reason.OVERRIDDEN, None, decision.verdict.selection)
+            decision = decision._replace(verdict=verdict)
         return _members(decision, line.enforced)
 
     def _file(self, origin: Origin, version: str) -> CachedFile:
