@@ -70,7 +70,7 @@ def test_an_error_never_makes_the_pace_faster(status: int | None) -> None:
     assert noted(times, (status, 2.1)) == (1, 2.1, status is None, False)
 
 
-def test_a_page_without_a_time_says_that_pages_come_and_nothing_of_the_pace() -> None:
+def test_a_page_without_a_time_only_says_that_pages_come() -> None:
     times = PageTimes()
     assert noted(times, (429, None), (503, None), (404, None)) == NO_PAGES
     times = PageTimes()
