@@ -20,8 +20,9 @@ from robots_decisions import (
 from robots_decisions.aiohttp import AiohttpHttp
 from robots_decisions.httpx import AsyncHttpxHttp, HttpxHttp
 from robots_decisions.httpx2 import AsyncHttpx2Http, Httpx2Http
+from robots_decisions.question import asking
 from robots_decisions.requests import RequestsHttp
-from robots_decisions.verdicts import BATCH_ITEMS
+from robots_decisions.verdicts import BATCH_ITEMS, verdict_path
 
 from tests.clients.permitting import Permitting, allow, defer, disallow
 from tests.clients.site import HTML, Site, new_address
@@ -99,6 +100,7 @@ async def test_question_of_a_batch_has_parameters_of_its_own(service_url: str) -
         past = Question(url, as_of="2001-01-01T00:00:00Z")
         *answers, unknown = [answer async for answer in client.batch([*each, past])]
         [few] = [answer async for answer in client.batch([url], fields=["dialect"])]
+        assert [answer async for answer in client.batch([url], fields="dialect")] == [few]
     assert [bool(answer) for answer in answers] == [False, True, False]
     assert [answer.agent for answer in answers] == ["OneBot", "OneBot", "OtherBot"]
     assert isinstance(unknown, Unanswered)
@@ -106,6 +108,20 @@ async def test_question_of_a_batch_has_parameters_of_its_own(service_url: str) -
     assert isinstance(few, Verdict)
     assert (few.rule, few.line, few.members["dialect"]) == ("disallow: /*.pdf", 2, "rfc9309")
     assert "robots" not in few.members
+
+
+@pytest.mark.parametrize("name", ["batch", "bundle"])
+async def test_one_url_in_place_of_several_is_refused(name: str) -> None:
+    async with AsyncClient("http://127.0.0.1:9", agent="A") as client:
+        with pytest.raises(TypeError, match="'http://h/' is one text: pass a list of them"):
+            [answer async for answer in getattr(client, name)("http://h/")]
+    with Client("http://127.0.0.1:9", agent="A") as client, pytest.raises(TypeError, match="is one text"):
+        list(getattr(client, name)("http://h/"))
+
+
+def test_a_query_has_seconds_as_they_were_given() -> None:
+    given = asking(agent="A", max_age=1_234_567.5)
+    assert "max_age=1234567.5&wait=10" in verdict_path("http://h/", given, 60.0)
 
 
 async def test_batch_of_an_endless_iterator_begins_at_once(service_url: str) -> None:

@@ -103,7 +103,8 @@ class Deadline:
 
 
 async def async_each(items: AsyncIterable[T] | Iterable[T]) -> AsyncIterator[T]:
-    """The items of an iterable of either kind."""
+    """The items of an iterable of either kind. Raise TypeError for a single text."""
+    _check_several(items)
     if isinstance(items, AsyncIterable):
         async for item in items:
             yield item
@@ -113,8 +114,14 @@ async def async_each(items: AsyncIterable[T] | Iterable[T]) -> AsyncIterator[T]:
 
 
 def each(items: Iterable[T]) -> Iterator[T]:
-    """The items."""
+    """The items. Raise TypeError for a single text."""
+    _check_several(items)
     return iter(items)
+
+
+def _check_several(items: object) -> None:
+    if isinstance(items, str):  # it is an iterable, of characters
+        raise TypeError(f"{items[:100]!r} is one text: pass a list of them")
 
 
 _NO_LOOP = "The asynchronous clients of robots_decisions need asyncio: under trio, use the synchronous ones in threads."

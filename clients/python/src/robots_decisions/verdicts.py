@@ -1,7 +1,7 @@
 """Verdicts without slots (`/v1/allowed`), without I/O. Answers of the service are not trusted."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
@@ -119,7 +119,7 @@ def verdict_path(url: str, members: Members, left: float, *, explain: bool = Fal
     """The path that asks about a page, for a request that may wait for `left` seconds."""
     asked = question(url, members, left)
     pairs = [
-        (name, f"{one:g}" if isinstance(one, float) else one)
+        (name, f"{one:.15g}" if isinstance(one, float) else one)
         for name, value in asked.items()
         for one in (value if isinstance(value, list) else [value])
     ]
@@ -133,9 +133,12 @@ def parse_verdict(url: str, agent: object, status: int, fields: Fields, body: by
     return failure if failure is not None else _verdict(url, agent, message)
 
 
-def batch_path(fields: Sequence[str] | None) -> str:
+def batch_path(fields: Names | None) -> str:
     """The path that asks a batch: for whole answers, or for no more than these members and those of a verdict."""
-    return PATH if fields is None else f"{PATH}?fields={','.join(dict.fromkeys((*VERDICT_FIELDS, *fields)))}"
+    if fields is None:
+        return PATH
+    own = (fields,) if isinstance(fields, str) else fields
+    return f"{PATH}?fields={','.join(dict.fromkeys((*VERDICT_FIELDS, *own)))}"
 
 
 def encode_item(url: str, members: Members, max_wait: float) -> bytes:
@@ -233,7 +236,7 @@ class VerdictBatch(Batch[Asked, "Verdict | Unanswered"]):
 
     what, plural = "verdict on", "pages"
 
-    def __init__(self, fields: Sequence[str] | None, defaults: Members, max_wait: float) -> None:
+    def __init__(self, fields: Names | None, defaults: Members, max_wait: float) -> None:
         super().__init__(batch_path(fields), max_wait)
         self._defaults = defaults
         self._agents: list[object] = []

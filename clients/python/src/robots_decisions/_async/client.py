@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -100,7 +100,7 @@ class AsyncClient:
         return await self._permits.verdict(url, self._members(url, own), explain=explain)
 
     def batch(
-        self, asked: AsyncIterable[Asked] | Iterable[Asked], *, fields: Sequence[str] | None = None
+        self, asked: AsyncIterable[Asked] | Iterable[Asked], *, fields: Names | None = None
     ) -> AsyncGenerator[Verdict | Unanswered, None]:
         """The verdicts on any number of pages, in their order. A question without a verdict fails alone.
 

@@ -2,7 +2,7 @@
 """A plain client for crawlers that send their requests themselves."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
@@ -100,7 +100,7 @@ class Client:
         return self._permits.verdict(url, self._members(url, own), explain=explain)
 
     def batch(
-        self, asked: Iterable[Asked], *, fields: Sequence[str] | None = None
+        self, asked: Iterable[Asked], *, fields: Names | None = None
     ) -> Generator[Verdict | Unanswered, None, None]:
         """The verdicts on any number of pages, in their order. A question without a verdict fails alone.
 
