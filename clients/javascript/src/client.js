@@ -76,6 +76,7 @@ export class Client {
 
   /** The verdicts on any number of pages, in their order. A question without a verdict fails alone. */
   async *batch(questions, { signal } = {}) {
+    if (typeof questions === 'string') throw new TypeError(`${JSON.stringify(questions)} is one text: pass a list of them`);
     let batch = [];
     for await (const one of questions) {
       const [first, agent] = Array.isArray(one) ? one : [one];

@@ -112,6 +112,7 @@ test('an invalid argument is named', async () => {
   await assert.rejects(client.allowed(PAGE, { purposes: 'ai-train' }), /purposes/);
   await assert.rejects(client.permit(PAGE, { asOf: new Date() }), /asOf/);
   await assert.rejects(client.batch([{ url: PAGE, explain: true }]).next(), /explain/);
+  await assert.rejects(client.batch(PAGE).next(), /is one text: pass a list of them/);
 });
 
 async function all(iterable) {
