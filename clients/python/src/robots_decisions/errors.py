@@ -1,7 +1,7 @@
 """Why a page was not fetched. Integrations raise subclasses that are also errors of their library."""
 
 from datetime import datetime, timedelta, timezone
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from robots_decisions._compat import unexpected
 from robots_decisions.permits import Denied, InvalidQuestion, NoAnswer, RetryLater, checked_caller
@@ -18,6 +18,16 @@ client's own pace: at least a second for each host, or its last known interval."
 
 class PermitError(Exception):
     """A page that was not fetched."""
+
+    def __reduce__(self) -> tuple[Any, ...]:  # that of exceptions passes the message alone, which would break a pool
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(kind: type[PermitError], arguments: tuple[object, ...], members: dict[str, object]) -> PermitError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    vars(error).update(members)
+    return error
 
 
 class Disallowed(PermitError):
