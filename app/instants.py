@@ -19,7 +19,8 @@ def read_instant(text: str) -> datetime | None:
         at = datetime.fromisoformat(f"{date}T{clock}{zone.upper().replace(' ', '+')}")
     except ValueError:
         return None
-    return at if 1970 <= at.year <= 9998 else None
+    # By the timestamp, since the offset may lead to another year.
+    return at if at.year <= 9998 and at.timestamp() >= 0 else None
 
 
 def instant(seconds: float) -> str:

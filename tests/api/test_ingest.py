@@ -356,6 +356,8 @@ async def test_the_mark_is_in_the_log_and_the_metrics(store_url: str, tmp_path: 
         ({"observed_at": "yesterday"}, "bad-observed_at", "'yesterday'"),
         ({"observed_at": None}, "bad-request", "observed_at"),
         ({"observed_at": "2999-01-01T00:00:00Z"}, "bad-observed_at", "in the future"),
+        ({"observed_at": "1970-01-01T00:00:00+00:01"}, "bad-observed_at", "between 1970 and 9998"),
+        ({"observed_at": "0001-01-01T00:00:00+14:00"}, "bad-observed_at", "between 1970 and 9998"),
         ({"robots": None}, "bad-robots", "missing"),
         ({"robots_base64": "AAAA"}, "bad-robots", "not as both"),
         ({"robots": None, "robots_base64": "%"}, "bad-robots_base64", "base64"),
