@@ -135,7 +135,7 @@ class RedisHistory:
         for _ in range(_ATTEMPTS):
             stored = await self._read(waiting.origin)
             known = history.read(stored)
-            if self._changes is not None and waiting.is_change and history.is_new(known, waiting.ended):
+            if self._changes is not None and waiting.is_change and await self._is_new(known, waiting.ended):
                 # First, or a process that is killed in between would leave a change that no process reports.
                 await self._changes.add(waiting.origin, waiting.ended, waiting.following)
             # In a thread: compressing half a megabyte would block the event loop.
@@ -147,6 +147,10 @@ class RedisHistory:
             if await _REPLACE.run(self._redis, keys, stored[:TAGGED], data, name):
                 return
         raise StoreDown(f"the history of {waiting.origin.key} was changed by others {_ATTEMPTS} times meanwhile")
+
+    async def _is_new(self, known: History, ended: Snapshot) -> bool:
+        # In a thread: it may unpack and scan every version that is known.
+        return await asyncio.to_thread(history.is_new, known, ended)
 
     def _with(self, stored: History, ended: Iterable[Snapshot]) -> History:
         return history.add(stored, map(history.version_of, ended), self._clock())

@@ -1,8 +1,10 @@
 """Histories in a real Valkey: written in the background, concurrently, without delaying callers."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -10,6 +12,9 @@ from redis.asyncio import Redis
 from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
+from app.history import versions
+from app.history.effect import effect
+from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory, history_key
 from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, History, version_of, write
 from app.redis.connect import connect
@@ -51,9 +56,9 @@ def losses() -> Losses:
 async def new_history(store_client: Redis, losses: Losses) -> AsyncIterator[NewHistory]:
     made: list[RedisHistory] = []
 
-    def new(**options: float) -> RedisHistory:
+    def new(**options: Any) -> RedisHistory:
         calls = GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0)
-        history = RedisHistory(calls, lambda: NOW, lost=losses, **options)  # type: ignore[arg-type]
+        history = RedisHistory(calls, lambda: NOW, lost=losses, **options)
         made.append(history)
         return history
 
@@ -92,6 +97,27 @@ async def test_concurrent_writers_lose_nothing(new_history: NewHistory) -> None:
         processes[number % 4].note(SITE, snapshot(Unavailable(400 + number), 100 + number))
     held = await written(new_history(), 12)
     assert [version.first_seen for version in held] == list(range(100, 112))
+
+
+async def test_files_are_compared_in_threads(
+    new_history: NewHistory, store_client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty files of half a megabyte, which are stored in little, would block the event loop for some tenths."""
+    compared_in: set[threading.Thread] = set()
+
+    def noting(access: Access) -> bytes:
+        compared_in.add(threading.current_thread())
+        return effect(access)
+
+    monkeypatch.setattr(versions, "effect", noting)
+    changes = RedisChanges(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
+    history = new_history(changes=changes)
+    for number, access in enumerate((A, B, C)):
+        history.note(SITE, snapshot(access, NOW - 9 + number), snapshot(access, NOW))
+        await written(history, number + 1)
+        await until_so(lambda: not history._waiting)
+    assert compared_in
+    assert threading.main_thread() not in compared_in
 
 
 async def test_a_change_noted_by_two_processes_is_one_version(new_history: NewHistory) -> None:
