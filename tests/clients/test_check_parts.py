@@ -1,13 +1,17 @@
 """The parts of `robots-decisions check`: sorting in bounded memory, what is done, and whose turn a fetch was."""
 
+import asyncio
 import json
 import random
 import re
 import tomllib
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from robots_decisions.cli import check, rows, sorting
+from robots_decisions import Verdict
+from robots_decisions.cli import asking, check, rows, sorting
 from robots_decisions.cli.batches import BATCH_BYTES, BATCH_LINES, Ranges, batches
 from robots_decisions.cli.entries import LISTED_LINE_LIMIT, URL_LIMIT, Entry, NotAsked, line_of, read_url, record_of
 from robots_decisions.cli.failures import Parser
@@ -119,6 +123,35 @@ def test_bare_host_is_tried_by_https_first(bare: str) -> None:
 )
 def test_other_text_is_no_bare_host(written: str) -> None:
     assert candidates(written) == (written,)
+
+
+def _entry(written: bytes) -> Entry:
+    return Entry(written.decode())
+
+
+async def test_batches_of_a_log_are_done_in_order_though_the_service_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "SILENCE", 0.0)
+    monkeypatch.setattr(asking, "LOOK", 0.001)
+    given = [f"http://{name}/{'x' * (BATCH_BYTES // 2)}" for name in "aaaaabbbb"]
+    recorded = [record for n, url in enumerate(given) if (record := record_of(n, url.encode(), _entry))]
+
+    async def ask(_client: Any, entries: Sequence[Entry], _are_bare: bool) -> AsyncGenerator[Verdict, None]:
+        for entry in entries:
+            await asyncio.sleep(0.02)  # several looks
+            yield Verdict(entry.url, "A", "allow", "no_match")
+
+    done: list[int] = []
+    clients: Any = (None, None)
+    work = asking.Asking(
+        clients,
+        ask,
+        lambda line, _: line.number,
+        lambda _batch, numbers: done.extend(numbers),
+        concurrency=1,
+        in_order=True,
+    )
+    await work.run(batches(iter(recorded), [(0, len(recorded))]))
+    assert done == list(range(len(recorded)))
 
 
 @pytest.mark.parametrize("spaces", [0, 5, 100])

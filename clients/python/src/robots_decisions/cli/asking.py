@@ -93,7 +93,8 @@ class Asking:
 
     async def run(self, batches: Iterable[Batch]) -> None:
         """Ask all batches. Raise Failed."""
-        watch = asyncio.create_task(self._watch())
+        # A log is about the past, for which no site is asked.
+        watch = [] if self._in_order else [asyncio.create_task(self._watch())]
         put_off = PutOff()
         try:
             for batch in batches:
@@ -107,10 +108,11 @@ class Asking:
                 self._start(batch)
             await self._until(lambda: not self._running)
         finally:
-            everything = [watch, *self._running]
+            everything = [*watch, *self._running]
             for task in everything:
                 task.cancel()
             await asyncio.gather(*everything, return_exceptions=True)
+            put_off.close()
 
     def _start(self, batch: Batch) -> None:
         running = _Running(batch, asyncio.get_running_loop().time())

@@ -45,6 +45,10 @@ class PutOff:
         for start, count in self._sizes:
             yield Batch(start, list(islice(self._file, count)))
 
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+
 
 class Ranges:
     """Places in the sorted order that are done, as ranges that are added in any order."""
