@@ -92,7 +92,11 @@ async def test_every_origin_has_a_row_and_the_others_are_named(service_url: str,
         (("--as-of", "noon"), "--as-of: 'noon' is not an RFC 3339 instant"),
         (("--as-of", "2026-11-21T18:30:00Z", "--fetch"), "--as-of and --fetch exclude each other"),
         (("--profile", "acme"), "Unknown profile 'acme'. Choose one of: default."),
-        (("--output", "/nowhere/bundle"), "Cannot open /nowhere/bundle.unfinished: No such file or directory."),
+        (("--output", "/nowhere/bundle"), "--output: /nowhere is not a directory."),
+        (("--output", "."), "--output: . is a directory. Name a file."),
+        (("--output", "bundle", "--missing", "/"), "--missing: / is a directory. Name a file."),
+        (("--output", "bundle", "--missing", "/nowhere/missing"), "--missing: /nowhere is not a directory."),
+        (("--output", "bundle", "--missing", "./bundle"), "--output and --missing are both "),
     ],
 )
 async def test_errors_say_what_to_do(

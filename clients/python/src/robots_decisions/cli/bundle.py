@@ -50,7 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failed(f"--as-of: {arguments.as_of[:100]!r} is not an RFC 3339 instant, such as 2026-11-21T18:30:00Z.")
     if at is not None and arguments.fetch:
         raise Failed("--as-of and --fetch exclude each other: what was in use in the past is not fetched.")
-    output = Path(arguments.output)
+    output = _writable("--output", arguments.output)
+    missing = None if arguments.missing is None else _writable("--missing", arguments.missing)
+    if missing == output:
+        raise Failed(f"--output and --missing are both {output}: name two files.")
     spool = Spool(output.with_name(output.name + ".unfinished"))
 
     def open_spool(_are_several: bool, position: int | None) -> Sink:
@@ -73,12 +76,22 @@ def run(arguments: argparse.Namespace) -> int:
         code = list_work.run(arguments, work)
         if code != INTERRUPTED:
             instant = datetime.now(timezone.utc) if at is None else datetime.fromtimestamp(at, timezone.utc)
-            write_bundle(spool.path, output, instant, None if arguments.missing is None else Path(arguments.missing))
+            write_bundle(spool.path, output, instant, missing)
             finished = True
     finally:
         if finished or arguments.state is None:
             spool.remove()
     return code
+
+
+def _writable(option: str, name: str) -> Path:
+    """The path of a file that is written at the end, after hours of asking. Raise Failed if it cannot be."""
+    path = Path(name).absolute()
+    if path.is_dir():
+        raise Failed(f"{option}: {name} is a directory. Name a file.")
+    if not path.parent.is_dir():
+        raise Failed(f"{option}: {path.parent} is not a directory.")
+    return path
 
 
 def _asking(arguments: argparse.Namespace, at: float | None) -> Callable[[AsyncClient, Sequence[Entry], bool], Any]:
