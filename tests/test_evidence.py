@@ -298,6 +298,14 @@ def test_a_log_that_is_made_anew_lacks_the_signature(tmp_path: Path) -> None:
         [*lines[:-1], lines[-1].replace(b'"signature"', b'"Signature"')],
     ):
         assert "its signature is missing or wrong" in faults(tmp_path, tampered, is_signed=signed)
+    # Nor can the marks be left out, however little of the log is given.
+    unsigned = [line for line in chained(9) if b'"mark"' not in line]
+    for tampered in (unsigned, unsigned[:1], unsigned[4:]):
+        [fault] = faults(tmp_path, tampered, is_signed=signed, partial=True)
+        assert "nothing is signed of process p" in fault
+    verifier = LogVerifier(Archive(Folder(tmp_path)), signed, partial=True)
+    assert [*verifier.verify("log", lines[:4]), *verifier.end()] == []
+    assert verifier.counts == {"lines": 4, "decided": 3, "marks": 1, "signed": 1, "unsigned": 3}
 
 
 class Unreliable(FileSink):

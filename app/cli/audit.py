@@ -63,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failed(f"The archive cannot be read: {error}.") from None
     counts = verifier.counts
     signed = f", {counts['signed']} signed checkpoints" if arguments.public_key else ""
+    if arguments.public_key and counts["unsigned"]:
+        signed += f" and {counts['unsigned']} lines after the last of their process"
     sys.stderr.write(
         f"{counts['lines']} lines checked, {counts['decided']} decided again{signed}: "
         f"{faults or 'no'} fault{'' if faults == 1 else 's'}\n"

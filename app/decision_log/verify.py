@@ -53,12 +53,14 @@ class _Undecidable(Exception):
 
 @dataclass(slots=True)
 class _Process:
-    """The last line of a process."""
+    """The last line of a process, and how many lines there are since one that was signed."""
 
     number: int
     hash: str
     place: str
-    ended: bool = False
+    ended: bool
+    signed: bool
+    unsigned: int
 
 
 class _ReadsAs(msgspec.Struct):
@@ -117,19 +119,21 @@ class LogVerifier:
             match members:
                 case {"process": str(process), "number": int(own), "previous": str(previous)} if own > 0:
                     yield from self._linked(place, line, process, own, previous, members.get("mark"))
+                    if "mark" in members:
+                        yield from self._marked(place, line, self._processes[process])
+                    else:
+                        yield from self._decided(place, members)
                 case _:
                     yield Fault(place, "the line has no link: it was changed, or written by an earlier release")
-                    continue
-            if "mark" in members:
-                yield from self._marked(place, line)
-            else:
-                yield from self._decided(place, members)
 
     def end(self) -> Iterator[Fault]:
         """The faults that only the end of the last file shows."""
         for name, process in self._processes.items():
             if not process.ended and not self._partial:
                 yield Fault(process.place, f"lines are missing after this one: process {name} has no end")
+            elif self._is_signed is not None and not process.signed:
+                yield Fault(process.place, f"nothing is signed of process {name}: give the file after this one, too")
+            self.counts["unsigned"] += process.unsigned
 
     def _linked(self, place: str, line: bytes, name: str, number: int, previous: str, mark: object) -> Iterator[Fault]:
         before = self._processes.get(name)
@@ -145,9 +149,11 @@ class LogVerifier:
         elif previous != before.hash:
             yield Fault(place, f"the line before it ({before.place}) was changed, or its own link")
         if before is None or number > before.number:
-            self._processes[name] = _Process(number, sha256(line).hexdigest(), place, mark == "end")
+            signed, unsigned = (False, 0) if before is None else (before.signed, before.unsigned)
+            digest = sha256(line).hexdigest()
+            self._processes[name] = _Process(number, digest, place, mark == "end", signed, unsigned + 1)
 
-    def _marked(self, place: str, line: bytes) -> Iterator[Fault]:
+    def _marked(self, place: str, line: bytes, process: _Process) -> Iterator[Fault]:
         self.counts["marks"] += 1
         if self._is_signed is None:
             return
@@ -156,6 +162,7 @@ class LogVerifier:
             yield Fault(place, "its signature is missing or wrong")
         else:
             self.counts["signed"] += 1
+            process.signed, process.unsigned = True, 0
 
     def _decided(self, place: str, members: dict[str, Any]) -> Iterator[Fault]:
         try:
