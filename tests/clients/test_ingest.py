@@ -17,7 +17,7 @@ from robots_decisions.cli import warc as warc_module
 from robots_decisions.cli.entries import URL_LIMIT
 from robots_decisions.cli.failures import Failed, Parser
 from robots_decisions.cli.ingest import add
-from robots_decisions.cli.warc import MOST_REDIRECTS, WarcFiles
+from robots_decisions.cli.warc import HEADER_BYTES, MOST_REDIRECTS, Copy, WarcFiles
 
 from tests.clients.commands import Ended, command, run
 from tests.clients.crawling import ROOT, SOURCES
@@ -348,6 +348,21 @@ async def test_files_that_cannot_be_read_end_it_after_what_was_read(tmp_path: Pa
         assert f"Cannot read {path}: " in ended.err
         assert len(taking.sent) <= sent
         assert (len(taking.sent) > 0) == (sent > 0)
+
+
+@pytest.mark.parametrize("lines", [1, 1000])
+@pytest.mark.parametrize("of_response", [False, True])
+def test_headers_without_end_are_not_read_to_it(tmp_path: Path, lines: int, of_response: bool) -> None:
+    fields = [(f"X-{number}", "x" * (2 * HEADER_BYTES // lines)) for number in range(lines)]
+    warc = Warc().add("http://a.example/robots.txt")
+    found: list[Copy | None] = []
+    warc.add(
+        "http://b.example/", RULES, "200 OK", *(fields if of_response else []), **({} if of_response else dict(fields))
+    )
+    path = warc.add("http://c.example/robots.txt").to(tmp_path / "a.warc.gz")
+    with pytest.raises(Failed, match=f"a header is longer than {HEADER_BYTES} bytes. It was read up to record 1"):
+        found.extend(WarcFiles([path]).copies())
+    assert [copy.url for copy in found if copy is not None] == ["http://a.example/robots.txt"]
 
 
 def test_no_damage_makes_it_fail_unexpectedly(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from warcio.archiveiterator import ArchiveIterator
-from warcio.bufferedreaders import ChunkedDataReader
+from warcio.bufferedreaders import ChunkedDataReader, DecompressingBufferedReader
 from warcio.exceptions import ArchiveLoadFailed
 
 from robots_decisions.cli.entries import URL_LIMIT
@@ -31,6 +31,9 @@ MOST_REDIRECTS = 5
 
 FOLLOWED_WITHIN = 3600.0
 """Seconds after a redirect in which its target was fetched because of it."""
+
+HEADER_BYTES = 1024 * 1024
+"""Bytes of the header of a record and of the response in it, at most, and of their lines: the library has no bound."""
 
 MOST_WAITING = 100_000
 """Redirects whose target has not come yet."""
@@ -157,11 +160,27 @@ def _open(name: str) -> BufferedIOBase:
     return BufferedReader(open(sys.stdin.fileno(), "rb", 0, closefd=False)) if name == "-" else Path(name).open("rb")
 
 
+class _BoundedReader(DecompressingBufferedReader):  # type: ignore[misc] # which has no types
+    """Reads no more than `room` bytes by lines, which is how headers are read."""
+
+    room = HEADER_BYTES
+
+    def readline(self, length: int | None = None) -> bytes:
+        """A line. Raise ValueError if there is no room for it."""
+        line: bytes = super().readline(self.room + 1 if length is None else min(length, self.room + 1))
+        self.room -= len(line)
+        if self.room < 0:
+            raise ValueError(f"a header is longer than {HEADER_BYTES} bytes")
+        return line
+
+
 def _whole_records(file: BufferedIOBase) -> Iterator[Any]:
     """The records of a file. Raises one of _ERRORS if it is damaged, or ends within a record."""
-    records, record = iter(ArchiveIterator(file, arc2warc=True)), None
+    records, record = ArchiveIterator(file, arc2warc=True), None
+    reader = records.reader = _BoundedReader(records.fh)
     while True:
         before = record
+        reader.room = HEADER_BYTES
         try:
             record = next(records, None)
         except _ERRORS:
