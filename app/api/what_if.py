@@ -13,6 +13,7 @@ from app.cache.outage import LONGEST_OUTAGE
 from app.cache.recheck import Model, VisitBasedRecheck
 from app.decide import Models
 from app.durations import read_seconds
+from app.fetch.response import REDIRECTS
 from app.pasted import Rechecks, SimulatedOutcome
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import (
@@ -36,8 +37,6 @@ SimulatedCause = Literal[
 SIMULATED_CAUSES: tuple[str, ...] = get_args(SimulatedCause)
 
 _PRIVATE = "192.168.0.1"
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 OUTAGES = 8
 """Pairs of origin and recheck model that one test may simulate."""
@@ -112,7 +111,7 @@ class SimulatedOutcomeIn(RequestModel):
         status = self.status
         if status is None:
             raise bad_value("outcome", None, "outcome needs a status or a cause.")
-        if status in _REDIRECTS:
+        if status in REDIRECTS:
             raise _bad(
                 "status",
                 status,
