@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -190,7 +191,7 @@ async def test_a_torn_line_of_a_pipe_swallows_no_other(tmp_path: Path, monkeypat
     os.set_blocking(writer, False)
     monkeypatch.setattr(sinks, "_STDOUT", writer)
     sink = FileSink(None)
-    line = b"x" * 1_000
+    line = b"x" * 10_000  # what is longer than PIPE_BUF may be written in part
     with pytest.raises(SinkFailed) as failed:
         await sink.write([line] * 100)
     taken = os.read(reader, 1_000_000)
@@ -200,6 +201,31 @@ async def test_a_torn_line_of_a_pipe_swallows_no_other(tmp_path: Path, monkeypat
     assert os.read(reader, 100) == b"\nnext\n"
     os.close(reader)
     os.close(writer)
+
+
+_WRITING = """
+import asyncio, sys
+from app.decision_log.sinks import FileSink
+
+async def main():
+    line = sys.argv[1].encode() * 300
+    for _ in range(40):
+        await FileSink(None).write([line] * 500)
+
+asyncio.run(main())
+"""
+
+
+async def test_workers_do_not_tear_the_lines_of_each_other_in_a_pipe() -> None:
+    """Nor those that anything else writes there: a pipe takes only short pieces at once."""
+    reader, writer = os.pipe()
+    workers = [await asyncio.create_subprocess_exec(sys.executable, "-c", _WRITING, it, stdout=writer) for it in "ab"]
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        written = await asyncio.to_thread(pipe.read)
+    assert [await worker.wait() for worker in workers] == [0, 0]
+    found = Counter(written.splitlines())
+    assert found == {b"a" * 300: 20_000, b"b" * 300: 20_000}
 
 
 async def test_a_stream_counts_the_lines_that_it_did_not_take(store_url: str, store_client: Redis) -> None:

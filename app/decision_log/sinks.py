@@ -3,9 +3,10 @@
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from select import PIPE_BUF
 from typing import Final, Protocol
 
 from app.background import in_daemon_thread
@@ -75,15 +76,30 @@ class FileSink:
                 if self._torn or _ends_within_a_line(file, self._path):
                     os.write(file, b"\n")
                     self._torn = False
-                # One write for all of it, since several processes may append to the file.
-                while written < len(data):
-                    written += os.write(file, data[written:])
+                for end in _ends_of_pieces(data, file):
+                    while written < end:
+                        written += os.write(file, data[written:end])
             finally:
                 if self._path is not None:
                     os.close(file)
         except OSError as error:
             self._torn = self._torn or not (data[:written] or b"\n").endswith(b"\n")
             raise SinkFailed(str(error), len(lines) - data.count(b"\n", 0, written)) from error
+
+
+def _ends_of_pieces(data: bytes, file: int) -> Iterator[int]:
+    """Where the pieces end that are written at once, each of whole lines, since several processes may write there.
+
+    A regular file takes all of it at once. A pipe takes PIPE_BUF bytes: in longer pieces, others may write in between.
+    """
+    most = len(data) if stat.S_ISREG(os.fstat(file).st_mode) else PIPE_BUF
+    end = 0
+    while end < len(data):
+        begin = end
+        end = len(data) if len(data) - begin <= most else data.rfind(b"\n", begin, begin + most) + 1
+        if end == 0:
+            end = data.index(b"\n", begin) + 1
+        yield end
 
 
 def _ends_within_a_line(file: int, path: Path | None) -> bool:
