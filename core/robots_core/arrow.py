@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from robots_core.file import Decision, File, dialect_of, outcome, read
 from robots_core.origin import BadUrl, Origin, read_target
+from robots_core.outcomes import BadOutcome
 from robots_core.purposes.policy import read_purposes
 from robots_core.robots._native.batches import first_of_each, split
 from robots_core.robots._native.matching import Matcher
@@ -92,6 +93,7 @@ _FAR: Final = 1 << 32
 _ROBOTS_TXT: Final = -3
 _LOWEST: Final = 8  # more than a number of first_of_each is below 0
 _NONE, _UNREAD = -1, -2
+_BODIES: Final = frozenset({"binary", "large_binary", "binary_view", "null"})  # null: of a table without any file
 
 AgentRows = Mapping[str, Mapping[str, Any]]
 """Crawlers by their tokens, with fields of AgentRow: the tables `agents` of a service's AGENTS_FILE."""
@@ -186,11 +188,11 @@ class Bundle:
 
     def __init__(self, table: pa.Table, *, keep_bytes: int = KEEP_BYTES) -> None:
         """A bundle in memory, as BUNDLE_SCHEMA has it. Raises ValueError if the table is none."""
-        self._begin(table, keep_bytes, None)
+        _check(table.schema)
+        self._begin(table, keep_bytes, table.column("body"))
 
-    def _begin(self, table: pa.Table, keep_bytes: int, bodies: _FileOfBodies | None) -> None:
-        _check(table.schema.names if bodies is None else [*table.schema.names, "body"], table.schema.metadata or {})
-        self._bodies: Any = table.column("body") if bodies is None else bodies
+    def _begin(self, table: pa.Table, keep_bytes: int, bodies: Any) -> None:
+        self._bodies = bodies
         names = table.column("origin").cast(pa.large_string())
         if names.null_count:
             raise ValueError("A row of the bundle has no origin.")
@@ -225,12 +227,11 @@ class Bundle:
         read. Raises ValueError if the file is no bundle.
         """
         file = pq.ParquetFile(path)
-        names, metadata = file.schema_arrow.names, file.schema_arrow.metadata or {}
-        _check(names, metadata)
+        _check(file.schema_arrow)
         if origins is not None:
             return cls(_rows_of(file, sorted(set(origins))), keep_bytes=keep_bytes)
         bundle = cls.__new__(cls)
-        table = file.read([name for name in names if name != "body"])
+        table = file.read([name for name in file.schema_arrow.names if name != "body"])
         bundle._begin(table, keep_bytes, _FileOfBodies(file))
         return bundle
 
@@ -268,9 +269,13 @@ class Bundle:
             self._kept.move_to_end(row)
             return kept
         word, body = self._value("outcome", row), self._bodies[row].as_py()
-        file = outcome(word) if body is None else read(body, truncated=bool(self._value("truncated", row)))
+        try:
+            file = outcome(word) if body is None else read(body, truncated=bool(self._value("truncated", row)))
+        except BadOutcome as error:
+            raise BadOutcome(f"{self._value('origin', row)} in the bundle: {error}") from None
         self.parsed += 1
-        kept = self._kept[row] = _Kept(file, self._value("version", row))
+        version = self._value("version", row)
+        kept = self._kept[row] = _Kept(file, None if version is None else str(version))
         self._grow(kept.size)
         return kept
 
@@ -291,12 +296,15 @@ class Bundle:
             return [self._decider.decide(batch) for batch in batches]
 
 
-def _check(names: Sequence[str], metadata: Mapping[bytes, bytes]) -> None:
-    """Raise ValueError if a table with these columns and metadata is no bundle that can be read."""
-    missing = {"origin", "outcome", "body"} - set(names)
+def _check(schema: pa.Schema) -> None:
+    """Raise ValueError if a table of this schema is no bundle that can be read."""
+    missing = {"origin", "outcome", "body"} - set(schema.names)
     if missing:
         raise ValueError(f"A bundle has the columns origin, outcome and body; this table lacks {sorted(missing)}.")
-    form = metadata.get(FORM, b"1")
+    body = str(schema.field("body").type)
+    if body not in _BODIES:
+        raise ValueError(f"The column body of a bundle is binary, not {body}: encode its texts.")
+    form = (schema.metadata or {}).get(FORM, b"1")
     if form != b"1":
         raise ValueError(f"The bundle has the form {form.decode(errors='replace')[:20]}; this version reads 1.")
 

@@ -12,6 +12,7 @@ import pytest
 
 from robots_core import arrow
 from robots_core.arrow import BUNDLE_SCHEMA, SCHEMA, Bundle, MissingOrigins, decide, missing_origins
+from robots_core.outcomes import BadOutcome
 from robots_core.purposes.policy import PURPOSES
 from robots_core.robots.dialects import DIALECTS
 from tests.bulk.bundles import bundle_of
@@ -172,6 +173,20 @@ def test_missing_origins_are_named() -> None:
     assert decide(batch.slice(0, 0), bundle, missing="error").num_rows == 0
 
 
+@pytest.mark.parametrize("word", ["ok", None, "200"])
+def test_a_row_of_a_bundle_that_cannot_be_read_is_named(word: str | None) -> None:
+    table = pa.table({"origin": [f"https://{host(0)}"], "outcome": pa.array([word], pa.string()), "body": pa.nulls(1)})
+    batch = pa.record_batch([[f"https://{host(0)}/"], ["A"]], names=["url", "agent"])
+    with pytest.raises(BadOutcome, match=f"^https://{host(0)} in the bundle: '{word}' is not the outcome"):
+        decide(batch, Bundle(table))
+
+
+def test_a_version_may_be_a_number() -> None:
+    bundle = Bundle(bundle_of([b"", b""], version=[7, None]))
+    batch = pa.record_batch([[f"https://{host(at)}/" for at in range(2)], ["A"] * 2], names=["url", "agent"])
+    assert decide(batch, bundle)["version"].to_pylist() == ["7", None]
+
+
 def test_a_bundle_is_read_by_origins_and_pickled(tmp_path: Path) -> None:
     path = tmp_path / "bundle.parquet"
     unset = [field for field in BUNDLE_SCHEMA if field.name not in TABLE.column_names]
@@ -255,6 +270,9 @@ def test_what_is_no_bundle_or_no_argument_is_refused() -> None:
     for wrong in {"dialect": "latin"}, {"purpose": "fun"}, {"missing": "skip"}:
         with pytest.raises(ValueError, match=r"latin|fun|skip"):
             decide(batch, Bundle(TABLE), **wrong)  # type: ignore[arg-type]
+    texts = TABLE.set_column(TABLE.column_names.index("body"), "body", pa.nulls(FILES, pa.string()))
+    with pytest.raises(ValueError, match="The column body of a bundle is binary, not string"):
+        Bundle(texts)
     with pytest.raises(ValueError, match="The bundle has the form 2; this version reads 1"):
         Bundle(TABLE.replace_schema_metadata({arrow.FORM: "2"}))
     assert gc.isenabled()
