@@ -16,6 +16,8 @@ ARCHIVE_READ_TIME: Final = 5.0
 ARCHIVE_READS: Final = 4
 """Reads at once. One that takes too long counts until its thread ends, so that an archive that hangs takes no more."""
 
+_TOO_SLOW: Final = "the archive cannot be read: it takes too long"
+
 T = TypeVar("T")
 
 
@@ -25,6 +27,7 @@ class ArchiveReader:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._room = asyncio.Semaphore(ARCHIVE_READS)
+        self._overdue = 0
 
     async def at(self, origin: Origin, at: float) -> Version | None:
         """The version in use at the instant `at` (Unix seconds), None if there is none."""
@@ -39,6 +42,9 @@ class ArchiveReader:
         return await self._read(lambda: self._archive.around(origin, version))
 
     async def _read(self, work: Callable[[], T]) -> T:
+        if self._overdue == ARCHIVE_READS:
+            raise StoreDown(_TOO_SLOW)  # at once, or a batch of questions would wait for each of them
+        reading: asyncio.Future[T] | None = None
         try:
             async with asyncio.timeout(ARCHIVE_READ_TIME):
                 await self._room.acquire()
@@ -46,7 +52,10 @@ class ArchiveReader:
                 reading.add_done_callback(self._end)
                 return await asyncio.shield(reading)
         except TimeoutError:
-            raise StoreDown("the archive cannot be read: it takes too long") from None
+            if reading is not None:
+                self._overdue += 1
+                reading.add_done_callback(self._end_overdue)
+            raise StoreDown(_TOO_SLOW) from None
         except OSError as error:
             raise StoreDown(f"the archive cannot be read: {error}") from error
 
@@ -54,3 +63,6 @@ class ArchiveReader:
         self._room.release()
         if not reading.cancelled():
             reading.exception()  # it was raised where the read is awaited, if that still waits
+
+    def _end_overdue(self, _reading: asyncio.Future[Any]) -> None:
+        self._overdue -= 1
