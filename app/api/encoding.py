@@ -125,7 +125,9 @@ class AnswerEncoder:
         _, reason, rule, selection = decision.verdict
         line, token = rule.directive[0] if rule else 0, selection.token if selection else ""
         agent = question.agent
-        row_key = (revision, question.dialect.name, agent.token, agent.names, agent.unnamed, reason, line, token)
+        # What rates and notes depend on: AGENTS_FILE may change it while the file stays the same.
+        read = (agent.token, agent.names, agent.unnamed, agent.unlisted, agent.star_delay)
+        row_key = (revision, question.dialect.name, read, reason, line, token)
         file_key = (revision, cached.source, cached.freshness is not None and cached.freshness.stale)
         row, file = self._rows.get(row_key), self._files.get(file_key)
         if row is not None and row.until != inf:

@@ -1,7 +1,9 @@
 """Answers from cached fragments equal those encoded afresh, byte for byte; and their Cache-Control."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -153,6 +155,20 @@ def test_different_answers_share_no_wrong_fragment() -> None:
     ]
     for given_ in every + every[::-1]:
         assert encoder.encode(given_) == whole(given_)
+
+
+@pytest.mark.parametrize("changes", [{"star_delay": True}, {"unlisted": False}])
+def test_the_row_of_a_crawler_may_change_in_agents_file(changes: dict[str, Any]) -> None:
+    robots = RobotsTxt(b"User-agent: *\nCrawl-delay: 7\n\nUser-agent: Gogglebot\nDisallow: /a\n")
+    before = answer(1, "/a", "Gogglebot")
+    question = before.question
+    assert question.agent.unlisted
+    verdict = judge(SNAPSHOTS[1].access, robots, question.dialect, question.agent, question.target.path)
+    before = before._replace(robots=robots, verdict=verdict)
+    after = before._replace(question=question._replace(agent=replace(question.agent, **changes)))
+    encoder = AnswerEncoder()
+    assert encoder.encode(before) == whole(before) != whole(after)
+    assert encoder.encode(after) == whole(after)
 
 
 def test_cases_of_every_dialect_are_encoded_alike() -> None:
