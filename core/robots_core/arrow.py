@@ -375,7 +375,7 @@ def missing_origins(batch: pa.RecordBatch | pa.Table, bundle: Bundle, *, profile
 
 def _origins_of(urls: pa.Array | pa.ChunkedArray) -> set[Origin]:
     found = set()
-    for url in pc.unique(urls).to_pylist():
+    for url in _texts(pc.unique(urls)):
         try:
             found.add(read_target(url or "").origin)
         except BadUrl:
@@ -422,7 +422,7 @@ class _Decider:
         if len(self._seen) > _BEGINNINGS or len(self._numbers) + len(names.dictionary) > _AGENTS:
             self._clear()
             self._bundle._forget()
-        agents = pa.array([self._agent(name) for name in names.dictionary.to_pylist()], pa.int64())
+        agents = pa.array([self._agent(name) for name in _texts(names.dictionary)], pa.int64())
         _, offsets, data = urls.buffers()
         data = data or b""
         codes, starts, ends, found = (pa.allocate_buffer(4 * count) for _ in range(4))
@@ -537,11 +537,9 @@ class _Decider:
         where = pc.indices_nonzero(mask)
         places: dict[_Row, int] = {}
         found = []
-        texts = names.dictionary.to_pylist()
-        for url, name in zip(
-            urls.take(where).cast(pa.binary()).to_pylist(), names.indices.take(where).to_pylist(), strict=True
-        ):
-            answer = self._one(url.decode("utf-8", "replace"), self._agents[self._agent(texts[name])])
+        texts = _texts(names.dictionary)
+        for url, name in zip(_texts(urls.take(where)), names.indices.take(where).to_pylist(), strict=True):
+            answer = self._one(url or "", self._agents[self._agent(texts[name])])
             place = places.setdefault(answer, len(answers))
             if place == len(answers):
                 answers.append(answer)
@@ -584,7 +582,14 @@ def _written(it: Decision, kept: _Kept) -> _Row:
 
 def _strings(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = batch.column(name)
-    return column if column.type == pa.string() else column.cast(pa.string())
+    # Safe casts refuse bytes that are not UTF-8, of which logs and crawls have many.
+    return column if column.type == pa.string() else column.cast(pa.string(), safe=False)
+
+
+def _texts(values: pa.Array) -> list[str | None]:
+    """Texts, in which U+FFFD stands for what is not UTF-8."""
+    found = values.cast(pa.string(), safe=False).cast(pa.binary()).to_pylist()
+    return [None if text is None else text.decode("utf-8", "replace") for text in found]
 
 
 def _encoded(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:

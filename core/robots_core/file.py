@@ -162,8 +162,10 @@ class File:
 def read(body: bytes, *, truncated: bool = False) -> File:
     """A file that was fetched with 2xx. Any bytes are valid; `truncated`: there was more.
 
-    At most BODY_LIMIT bytes are read (RFC 9309 2.5).
+    At most BODY_LIMIT bytes are read (RFC 9309 2.5). Raises TypeError for a text.
     """
+    if not isinstance(body, bytes):
+        raise TypeError(f"read() takes the bytes of a file, not {type(body).__name__}")
     part = readable_part(body)
     return File(Successful(200, part, truncated or len(part) < len(body)))
 

@@ -109,6 +109,27 @@ def test_damaged_arrays_are_refused() -> None:
     assert found["reason"].to_pylist() == ["bad_url"]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+def test_rows_that_are_not_utf_8_end_no_job(kind: pa.DataType) -> None:
+    def column(*values: bytes) -> pa.Array:
+        return pa.array(values, pa.binary()).cast(kind, safe=False)
+
+    start = f"https://{host(0)}".encode()
+    urls = column(start + b"/\xff", start + b"/private/\xe9", b"\xff", b"https://b.example/\xff", start + b"/private/")
+    agents = column(b"A", b"A/1.0 caf\xe9", b"A", b"A", b"\xff")
+    bundle, batch = (
+        Bundle(bundle_of([b"User-agent: *\nContent-Signal: search=yes\nDisallow: /private/"])),
+        pa.record_batch([urls, agents], names=["url", "agent"]),
+    )
+    found = decide(batch, bundle)
+    assert found["reason"].to_pylist() == ["no_match", "rule", "bad_url", "unknown_origin", "bad_agent"]
+    one_by_one = decide(batch, Bundle(bundle.table), purpose="search")
+    assert one_by_one["reason"].to_pylist() == found["reason"].to_pylist()
+    assert missing_origins(batch, bundle).to_pylist() == ["https://b.example"]
+    with pytest.raises(MissingOrigins, match=r"https://b\.example"):
+        decide(batch, bundle, missing="error")
+
+
 def test_many_agents_and_origins_are_forgotten_in_time() -> None:
     bundle = Bundle(TABLE)
     agents = [f"Bot{chr(97 + number % 26)}{number}" for number in range(9000)]

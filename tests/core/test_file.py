@@ -109,6 +109,9 @@ def test_a_file_is_read_up_to_its_limit() -> None:
 
 
 def test_bad_arguments_name_themselves() -> None:
+    wrong: Any = "User-agent: *"
+    with pytest.raises(TypeError, match="the bytes of a file, not str"):
+        robots_core.read(wrong)
     file = robots_core.read(b"")
     for error, arguments, options in [
         (robots_core.BadUrl, ("ftp://a.example/", "A"), {}),
