@@ -39,7 +39,8 @@ class PageTimes:
         self._waiting: BoundedDict[PaceKey, PageReports] = BoundedDict()
         self._latencies: BoundedDict[PaceKey, float] = BoundedDict()
         self._first: BoundedDict[str, float] = BoundedDict()
-        self._reported: BoundedDict[SlotRef, bool] = BoundedDict()
+        # By the hash of the slot: as many slots would take 57 MB, and not 14.
+        self._reported: BoundedDict[int, bool] = BoundedDict()
 
     def note_fetch(self, pool: str, seconds: float) -> None:
         """Note how long the service's own fetch of a robots.txt took: the first report, once there is another."""
@@ -50,9 +51,9 @@ class PageTimes:
 
         It is ignored if the slot was reported before, or began after the page was asked for.
         """
-        if (elapsed or 0.0) > now - slot.go_at + TOLERANCE or self._reported.get(slot, False):
+        if (elapsed or 0.0) > now - slot.go_at + TOLERANCE or self._reported.get(hash(slot), False):
             return
-        self._reported[slot] = True
+        self._reported[hash(slot)] = True
         succeeded = status is not None and 200 <= status < 300
         waiting = self._waiting.get(key, NO_PAGES)
         if elapsed is None:
