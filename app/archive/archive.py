@@ -104,17 +104,6 @@ class Archive:
         """The months of which an origin has spans, in order."""
         return [name.rpartition("/")[2].removesuffix(".ndjson") for name in self._files.names(_index_folder(origin))]
 
-    def origins(self) -> Iterator[str]:
-        """The keys of all origins of the archive."""
-        last = ""
-        for name in self._files.names(INDEX):
-            folder = name.rpartition("/")[0]
-            if folder != last:
-                last = folder
-                span = next(spans_in((self._files.read(name) or b"").splitlines()), None)
-                if span is not None:
-                    yield span.origin
-
     def verify(self) -> Iterator[Damage | None]:
         """Check every line and every file: for each, None or what is wrong with it."""
         for name in self._files.names(LOG):

@@ -19,12 +19,12 @@ from redis.asyncio import Redis
 
 from app.archive import reader as archive_reader
 from app.archive import writer as archive_writer
-from app.archive.archive import SEEN_EVERY, Archive, object_name
+from app.archive.archive import SEEN_EVERY, Archive, ArchiveFiles, object_name
 from app.archive.folder import Folder
 from app.archive.object_store import ObjectStore
 from app.archive.places import check_writable, files_at
 from app.archive.reader import ARCHIVE_READS, ArchiveReader
-from app.archive.span import read_span, span_of
+from app.archive.span import read_span, span_of, spans_in
 from app.archive.writer import ArchiveWriter
 from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
@@ -53,6 +53,12 @@ def found(access: Access, at: float) -> Snapshot:
 
 def write(archive: Archive, *snapshots: Snapshot, origin: Origin = SITE, process: str = "p") -> None:
     archive.write([span_of(origin, snapshot) for snapshot in snapshots], process, "2026-09-21")
+
+
+def origins(files: ArchiveFiles) -> set[str]:
+    """The keys of the origins in the index."""
+    lines = [line for name in files.names("index") for line in (files.read(name) or b"").splitlines()]
+    return {span.origin for span in spans_in(lines)}
 
 
 @pytest.fixture
@@ -110,7 +116,6 @@ def test_as_of_finds_the_version_of_any_year(archive: Archive) -> None:
             assert version is not None
             assert version.digest == digest((A, B)[number % 2])
     assert archive.at(SITE, NOW + 2 * year + 51 * SEEN_EVERY + KEEP + 1) is None
-    assert list(archive.origins()) == [SITE.key]
 
 
 @pytest.mark.parametrize("age", [DAY, 20 * DAY, KEEP])
@@ -138,7 +143,7 @@ def test_the_index_is_made_anew_from_the_log(archive: Archive, place: str) -> No
     files.clear(next(iter(before)).rpartition("/")[0])
     files.append({f"index/00/{'0' * 64}/2026-09.ndjson": b"{}\n"})
     assert archive.rebuild() == len(ACCESSES)
-    assert sorted(archive.origins()) == [SITE.key, BOT.key]
+    assert origins(files) == {SITE.key, BOT.key}
     assert {name: files.read(name) for name in files.names("index")} == before
 
 
@@ -247,7 +252,7 @@ async def test_what_waits_for_a_slow_archive_is_bounded(stuck: Stuck, caplog: py
         await until_so(lambda: writer.lag == 0.0)
         writer.note(Origin("https", "h9", 443), found(Successful(200, b"#" * 20_000), NOW))
     assert len(lost) == 6
-    assert len(list(Archive(stuck).origins())) == 5
+    assert len(origins(stuck)) == 5
 
 
 def test_processes_append_to_one_log_of_a_store(store: str) -> None:
