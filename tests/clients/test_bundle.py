@@ -96,7 +96,7 @@ async def test_every_origin_has_a_row_and_the_others_are_named(service_url: str,
         (("--output", "."), "--output: . is a directory. Name a file."),
         (("--output", "bundle", "--missing", "/"), "--missing: / is a directory. Name a file."),
         (("--output", "bundle", "--missing", "/nowhere/missing"), "--missing: /nowhere is not a directory."),
-        (("--output", "bundle", "--missing", "./bundle"), "--output and --missing are both "),
+        (("--output", "bundle", "--missing", "./bundle"), "--missing: ./bundle is also --output. Choose another file."),
     ],
 )
 async def test_errors_say_what_to_do(

@@ -194,6 +194,8 @@ async def test_progress_is_shown_on_a_terminal_alone(service_url: str, tmp_path:
         (("-", *AGENT, "--concurrency", "many"), "'many' is not a number from 1 to 32"),
         (("-", *AGENT, "--server", "nowhere"), "nowhere"),
         (("-", *AGENT, "--output", "/nowhere/out"), "Cannot write /nowhere/out: "),
+        (("/nowhere/a", *AGENT, "--output", "/nowhere/b/../a"), "--output: /nowhere/b/../a is also an input."),
+        (("-", *AGENT, "--output", "/nowhere/a", "--state", "/nowhere/a"), "--state: /nowhere/a is also --output."),
         (("-", *AGENT, "--format", "parquet"), "--format parquet needs "),
         (("-", "--log", "--origins-only"), "exclude each other"),
         (("-", "--log", "--origin", "example.com"), "--origin: "),
@@ -205,6 +207,11 @@ async def test_bad_arguments_exit_with_3_and_an_error(arguments: tuple[str, ...]
     assert (ended.code, ended.out) == (3, "")
     assert error in ended.err
     assert "Traceback" not in ended.err
+
+
+async def test_a_device_may_be_input_and_output() -> None:
+    ended = await run("check", "/dev/null", *AGENT, "--output", "/dev/null", "--format", "csv")
+    assert (ended.code, ended.err) == (0, "0 lines\n")
 
 
 async def test_damaged_gzip_ends_the_command(tmp_path: Path) -> None:

@@ -52,8 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failed("--as-of and --fetch exclude each other: what was in use in the past is not fetched.")
     output = _writable("--output", arguments.output)
     missing = None if arguments.missing is None else _writable("--missing", arguments.missing)
-    if missing == output:
-        raise Failed(f"--output and --missing are both {output}: name two files.")
     spool = Spool(output.with_name(output.name + ".unfinished"))
 
     def open_spool(_are_several: bool, position: int | None) -> Sink:

@@ -5,6 +5,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm import tqdm
@@ -76,6 +77,7 @@ class Work(NamedTuple):
 
 def run(arguments: argparse.Namespace, work: Work) -> int:
     """Do the work, and print a summary on standard error; return the exit code. Raise Failed."""
+    _check_files(arguments)
     sources = Sources(arguments.inputs)
     clients = [_client(arguments, unreachable) for unreachable in ("fail", "wait")]
     sorter = _sorted(sources, work)
@@ -83,6 +85,23 @@ def run(arguments: argparse.Namespace, work: Work) -> int:
         running = ListWork(arguments, work, sources, sorter, state)
         interrupted = asyncio.run(running.run(clients))
     return INTERRUPTED if interrupted else work.code(running.counts)
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Raise Failed if a file would be written over another one of the command."""
+    read = {Path(name).resolve() for name in arguments.inputs}
+    written: dict[Path, str] = {}
+    for option in ("output", "missing", "state"):
+        name = getattr(arguments, option, None)
+        if name is None:
+            continue
+        path = Path(name).resolve()
+        if path.exists() and not path.is_file():  # a terminal, a pipe or /dev/null, which may be several of them
+            continue
+        also = written.get(path) or ("an input" if option != "state" and path in read else None)
+        if also is not None:
+            raise Failed(f"--{option}: {name} is also {also}. Choose another file.")
+        written[path] = f"--{option}"
 
 
 def _client(arguments: argparse.Namespace, unreachable: Any) -> AsyncClient:
