@@ -23,6 +23,7 @@ from app.decision_log.sinks import DECISIONS_STREAM, FileSink, SinkFailed, Strea
 from app.settings import BadSetting, Settings
 from tests.api.service import running
 from tests.faults.until import until_so
+from tests.forked import ROOT
 from tests.full_disk import full_at
 from tests.origins import serve, text
 
@@ -219,7 +220,8 @@ asyncio.run(main())
 async def test_workers_do_not_tear_the_lines_of_each_other_in_a_pipe() -> None:
     """Nor those that anything else writes there: a pipe takes only short pieces at once."""
     reader, writer = os.pipe()
-    workers = [await asyncio.create_subprocess_exec(sys.executable, "-c", _WRITING, it, stdout=writer) for it in "ab"]
+    command = sys.executable, "-c", _WRITING
+    workers = [await asyncio.create_subprocess_exec(*command, it, cwd=ROOT, stdout=writer) for it in "ab"]
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         written = await asyncio.to_thread(pipe.read)

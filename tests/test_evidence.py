@@ -1,7 +1,10 @@
 """A decision log and an archive prove a year later what was decided: no line can be changed, dropped or moved."""
 
+import asyncio
 import gzip
 import json
+import os
+import sys
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import permutations
@@ -29,6 +32,7 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from tests.api.service import START, running
 from tests.cli.command import run
+from tests.forked import ROOT
 from tests.origins import redirect, serve, text
 
 DAY = 86_400
@@ -346,6 +350,24 @@ async def test_lines_that_are_lost_break_no_chain(tmp_path: Path, monkeypatch: p
     assert sum(lost) > 0
     marks = [members for members in map(json.loads, lines) if "mark" in members]
     assert marks[-1]["lost"] >= sum(lost) > 0
+
+
+@pytest.mark.parametrize("command", ["audit", "archive"])
+async def test_output_that_is_read_no_further_is_no_fault_of_the_archive(tmp_path: Path, command: str) -> None:
+    """As of `| head -1`."""
+    log = tmp_path / "spans" / "log.ndjson"
+    log.parent.mkdir()
+    log.write_bytes(b"garbage\n" * 10_000)
+    audit = ("audit", "--verify", str(log), "--archive", str(tmp_path))
+    arguments = audit if command == "audit" else ("archive", "verify", str(tmp_path))
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app", *arguments, cwd=ROOT, stdout=writer, stderr=asyncio.subprocess.PIPE
+    )
+    os.close(writer)
+    assert (await ended.communicate())[1] == b""
+    assert ended.returncode == 3
 
 
 @pytest.mark.parametrize("following", [0, 1, 2])

@@ -40,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
             if damage is not None:
                 damaged += 1
                 sys.stdout.write(printable(f"{damage.name}: {damage.fault}") + "\n")
+    except BrokenPipeError:  # of the output
+        raise
     except OSError as error:
         raise Failed(f"The archive cannot be read: {error}.") from None
     sys.stderr.write(f"{checked} lines and files checked, {damaged} damaged\n")

@@ -59,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         for fault in verifier.end():
             faults += 1
             sys.stdout.write(printable(f"{fault.place}: {fault.fault}") + "\n")
+    except BrokenPipeError:  # of the output
+        raise
     except OSError as error:
         raise Failed(f"The archive cannot be read: {error}.") from None
     counts = verifier.counts
