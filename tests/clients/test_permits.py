@@ -1,6 +1,7 @@
 """The protocol of permits: encoding questions, and parsing any answer."""
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from robots_decisions.conversation import RequestPermit, Sleep, permit_conversation
+from robots_decisions.outcomes import Collected
 from robots_decisions.permits import (
     MAX_DELAY,
     PACE,
@@ -341,3 +343,23 @@ def test_retry_asks_a_silent_service_until_max_wait() -> None:
         silent,
         ["ask 4", 0.5, "ask 3.5", 1.0, "ask 2.5", 2.0, "ask 0.5"],
     )
+
+
+def test_one_of_the_outcomes_of_two_threads_begins_the_wait() -> None:
+    """Without it, no timer would run, and all later outcomes would be lost."""
+
+    class Interrupted(list[Any]):
+        def append(self, item: Any) -> None:
+            super().append(item)
+            if len(self) == 1:
+                other.start()
+                other.join(0.2)  # it ends in this time, unless it has to wait for this one
+
+    collected = Collected()
+    firsts: list[bool] = []
+    collected._items = Interrupted()
+    other = threading.Thread(target=lambda: firsts.append(collected.add({"permit": "b"})))
+    firsts.append(collected.add({"permit": "a"}))
+    other.join()
+    assert sorted(firsts) == [False, True]
+    assert [item["permit"] for item in collected.taken()] == ["a", "b"]

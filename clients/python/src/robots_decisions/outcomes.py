@@ -1,6 +1,7 @@
 """What a crawler reports about the pages that it was permitted to fetch, without I/O."""
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 
 from robots_decisions.permits import Granted, Slot
 
@@ -44,22 +45,24 @@ class Permit:
 
 
 class Collected:
-    """Outcomes that need not be known at once. Beyond OUTCOMES they are dropped."""
+    """Outcomes that need not be known at once. Beyond OUTCOMES they are dropped. Any number of threads may use it."""
 
     def __init__(self) -> None:
         self._items: list[Mapping[str, object]] = []
+        self._lock = Lock()
         self.delay = DELAY
 
     def add(self, item: Mapping[str, object]) -> bool:
         """Add one; return whether it is the first, so that all have to be sent in `delay` seconds."""
-        items = self._items
-        if len(items) < OUTCOMES:
-            items.append(item)
-        return len(items) == 1
+        with self._lock:
+            if len(self._items) < OUTCOMES:
+                self._items.append(item)
+            return len(self._items) == 1
 
     def taken(self) -> list[Mapping[str, object]]:
         """All of them, which are no longer kept."""
-        items, self._items = self._items, []
+        with self._lock:
+            items, self._items = self._items, []
         return items
 
     def sent(self, *, arrived: bool) -> None:
