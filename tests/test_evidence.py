@@ -352,6 +352,37 @@ async def test_lines_that_are_lost_break_no_chain(tmp_path: Path, monkeypatch: p
     assert marks[-1]["lost"] >= sum(lost) > 0
 
 
+class WithoutThreads(FileSink):
+    """A file that cannot be written to while the process may start no more threads."""
+
+    def __init__(self, path: Path, failing: str) -> None:
+        super().__init__(path)
+        self.failing = failing.encode()
+        self.failures = 0
+
+    async def write(self, lines: Sequence[bytes]) -> None:
+        if self.failing in lines[0]:
+            self.failures += 1
+            raise RuntimeError("can't start new thread")
+        await super().write(lines)
+
+
+@pytest.mark.parametrize("failing", ["checkpoint", '"end"'])
+async def test_a_mark_that_fails_unexpectedly_breaks_no_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    monkeypatch.setattr(chain_module, "CHECKPOINT_EVERY", 0.0)
+    chain = Chain("p", lambda: START, Ed25519PrivateKey.generate().sign)
+    sink = WithoutThreads(tmp_path / "log", failing)
+    log = DecisionLog(sink, Noted("whole"), 1.0, lambda _lost: None, every=3600, chain=chain)
+    async with log.writing():
+        for line in chained(9):
+            log.note(line[: line.index(b',"process"')] + b"}")  # type: ignore[arg-type]
+            await log._write_all()
+    assert sink.failures
+    assert faults(tmp_path, (tmp_path / "log").read_bytes().splitlines(), partial=True) == []
+
+
 @pytest.mark.parametrize("command", ["audit", "archive"])
 async def test_output_that_is_read_no_further_is_no_fault_of_the_archive(tmp_path: Path, command: str) -> None:
     """As of `| head -1`."""

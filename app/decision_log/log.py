@@ -111,11 +111,16 @@ class DecisionLog:
         async with self._writing:
             before = self._chain.state
             mark = self._chain.mark(kind)
-            try:
-                await self._sink.write([mark])
-            except SinkFailed as error:
-                self._chain.unlink([mark], 0, before)
-                self._fail(str(error))
+            written = 0
+            with Surviving(BackgroundTask.DECISION_LOG):
+                try:
+                    await self._sink.write([mark])
+                    written = 1
+                except SinkFailed as error:
+                    self._fail(str(error))
+                finally:
+                    if not written:
+                        self._chain.unlink([mark], 0, before)
 
     async def _write(self, lines: Sequence[bytes]) -> None:
         chain = self._chain
