@@ -1,8 +1,8 @@
 """Decide questions, reserve a slot for each one that is allowed, and take reports of the outcomes."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import NamedTuple, TypeAlias, assert_never
 
 from app.answer_all import answer_all, failure
@@ -265,11 +265,15 @@ def _grouped(numbers: Iterable[int], key: Callable[[int], Hashable]) -> Iterator
 
 def _rotated(numbers: Sequence[int], caller: Callable[[int], str]) -> Iterator[int]:
     """The first number of every caller, then the second of every caller, and so on; in linear time."""
-    queues: dict[str, list[int]] = {}
+    queues: dict[str, deque[int]] = {}
     for number in numbers:
-        queues.setdefault(caller(number), []).append(number)
-    for round_ in zip_longest(*queues.values()):
-        yield from (number for number in round_ if number is not None)
+        queues.setdefault(caller(number), deque()).append(number)
+    turns = deque(queues.values())
+    while turns:
+        queue = turns.popleft()
+        yield queue.popleft()
+        if queue:
+            turns.append(queue)
 
 
 async def _run(jobs: Iterator[Coroutine[object, object, None]], concurrency: int) -> None:
