@@ -240,6 +240,8 @@ async def test_silent_service_opens_at_a_second_for_each_host() -> None:
     [
         ("ROBOTS_DECISIONS_URL", ""),
         ("ROBOTS_DECISIONS_MAX_WAIT", -1),
+        ("ROBOTS_DECISIONS_MAX_AGE", "a day"),
+        ("ROBOTS_DECISIONS_GIVE_UP_AFTER", ""),
         ("ROBOTS_DECISIONS_UNREACHABLE", "open"),
         ("TWISTED_REACTOR", "twisted.internet.selectreactor.SelectReactor"),
     ],

@@ -8,7 +8,6 @@ ROBOTS_DECISIONS_URL = "http://127.0.0.1:8080"
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -40,7 +39,7 @@ from robots_decisions.permits import (
     RetryLater,
     Slot,
 )
-from robots_decisions.question import Names, origin_key
+from robots_decisions.question import Names, checked_seconds, origin_key
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -140,15 +139,17 @@ class PermitMiddleware:
         self._crawler = crawler
         self._agent: Names | None = settings.get("ROBOTS_DECISIONS_AGENT") or settings.get("ROBOTSTXT_USER_AGENT")
         self._open = unreachable == "allow"
-        self._max_wait = _seconds(crawler, "ROBOTS_DECISIONS_MAX_WAIT", MAX_WAIT)
-        self._give_up_after = _seconds(crawler, "ROBOTS_DECISIONS_GIVE_UP_AFTER", GIVE_UP_AFTER)
+        self._max_wait = _seconds("ROBOTS_DECISIONS_MAX_WAIT", settings.get("ROBOTS_DECISIONS_MAX_WAIT", MAX_WAIT))
+        self._give_up_after = _seconds(
+            "ROBOTS_DECISIONS_GIVE_UP_AFTER", settings.get("ROBOTS_DECISIONS_GIVE_UP_AFTER", GIVE_UP_AFTER)
+        )
         self._concurrency = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
         max_age = settings.get("ROBOTS_DECISIONS_MAX_AGE")
         options = errors.Options(
             agent=self._agent,
             purpose=settings.getlist("ROBOTS_DECISIONS_PURPOSE") or None,
             dialect=settings.get("ROBOTS_DECISIONS_DIALECT"),
-            max_age=None if max_age is None else float(max_age),
+            max_age=None if max_age is None else _seconds("ROBOTS_DECISIONS_MAX_AGE", max_age),
             caller=settings.get("ROBOTS_DECISIONS_CALLER"),
             max_wait=self._max_wait,
             unreachable=unreachable,
@@ -456,11 +457,11 @@ def _now() -> float:
     return time.monotonic()
 
 
-def _seconds(crawler: "Crawler", name: str, default: float) -> float:
-    value = crawler.settings.getfloat(name, default)
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name}={value!r} is not a valid number of seconds.")
-    return value
+def _seconds(name: str, value: Any) -> float:
+    try:
+        return checked_seconds(name, float(value))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r} is not a valid number of seconds.") from None
 
 
 @cache
