@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 import re
 import tomllib
@@ -152,6 +153,20 @@ async def test_batches_of_a_log_are_done_in_order_though_the_service_is_silent(m
     )
     await work.run(batches(iter(recorded), [(0, len(recorded))]))
     assert done == list(range(len(recorded)))
+
+
+def test_files_with_any_name_can_be_written_as_text(tmp_path: Path) -> None:
+    names = [os.fsencode(tmp_path) + name for name in (b"/a", b"/\xff\xc3\xa9")]
+    for name in names:
+        Path(os.fsdecode(name)).write_bytes(b"1\n2\n")
+    sources = Sources(list(map(os.fsdecode, names)))
+    places = [sources.place(number) for number, _ in sources.lines(LISTED_LINE_LIMIT)]
+    assert places == [
+        (f"{tmp_path}/a", 1),
+        (f"{tmp_path}/a", 2),
+        (f"{tmp_path}/\\udcffé", 1),
+        (f"{tmp_path}/\\udcffé", 2),
+    ]
 
 
 @pytest.mark.parametrize("spaces", [0, 5, 100])

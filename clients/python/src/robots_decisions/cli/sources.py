@@ -47,9 +47,9 @@ class Sources:
         return len(self._names) > 1
 
     def place(self, number: int) -> tuple[str, int]:
-        """The file of a line, and its number there."""
+        """The file of a line, with escapes for bytes that are not UTF-8, and its number there."""
         at = max(i for i, begins in enumerate(self._begins) if begins < number)
-        return self._names[at], number - self._begins[at]
+        return self._names[at].encode("utf-8", "backslashreplace").decode(), number - self._begins[at]
 
 
 def _open(name: str) -> BufferedIOBase:
