@@ -108,13 +108,8 @@ class Archive:
         """Check every line and every file: for each, None or what is wrong with it."""
         for name in self._files.names(LOG):
             for number, line in enumerate((self._files.read(name) or b"").splitlines(), 1):
-                span = next(spans_in([line]), None)
-                if span is None:
-                    yield Damage(f"{name}:{number}", "the line cannot be read")
-                elif span.body is not None and self._files.read(object_name(span.body)) is None:
-                    yield Damage(f"{name}:{number}", f"the file {object_name(span.body)} is missing")
-                else:
-                    yield None
+                fault = self._fault(line)
+                yield None if fault is None else Damage(f"{name}:{number}", fault)
         for name in self._files.names(OBJECTS):
             same = sha256(self._files.read(name) or b"").hexdigest() == name.rpartition("/")[2]
             yield None if same else Damage(name, "its bytes have another SHA-256")
@@ -133,6 +128,17 @@ class Archive:
             self._index(spans)
             count += len(spans)
         return count
+
+    def _fault(self, line: bytes) -> str | None:
+        """What is wrong with a line of the log. Whether its file is damaged is not said here."""
+        span = next(spans_in([line]), None)
+        if span is None:
+            return "the line cannot be read"
+        body = b"" if span.body is None else self._files.read(object_name(span.body))
+        if body is None:
+            return f"the file {object_name(span.body or '')} is missing"
+        is_whole = span.body in (None, sha256(body).hexdigest())
+        return "it does not fit its file" if is_whole and span.version(body) is None else None
 
     def _index(self, spans: Iterable[ArchiveSpan]) -> None:
         lines: dict[str, bytes] = {}

@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import json
 import os
 import sys
 import threading
@@ -167,6 +168,25 @@ async def test_the_command_names_what_is_damaged(tmp_path: Path) -> None:
     write(archive, found(B, NOW + 9))
     assert archive.at(SITE, NOW + 9) is not None
     assert archive.rebuild() == 4
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+@pytest.mark.parametrize("member", ["digest", "body", "facts", "first_seen"])
+def test_a_line_that_was_changed_is_damaged(tmp_path: Path, access: Access, member: str) -> None:
+    archive = Archive(Folder(tmp_path))
+    write(archive, found(access, NOW), found(B, NOW))
+    log = tmp_path / "spans/2026-09-21/p.ndjson"
+    whole = log.read_bytes()
+    changed = json.loads(whole.splitlines()[0])
+    changed[member] = {
+        "digest": digest(B).hex(),
+        "body": hashlib.sha256(B.body).hexdigest(),
+        "facts": {**changed["facts"], "access": ["successful", 299]},
+        "first_seen": NOW + 1,
+    }[member]
+    log.write_bytes(json.dumps(changed).encode() + b"\n" + whole.split(b"\n", 1)[1])
+    [damage] = [damage for damage in archive.verify() if damage]
+    assert damage.name == f"{log.relative_to(tmp_path)}:1"
 
 
 @pytest.mark.parametrize("folder", ["spans", "spans/2026-09-21", "objects", "objects/00"])
