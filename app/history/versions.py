@@ -151,7 +151,8 @@ def with_current(history: History, current: Snapshot, now: float) -> History:
         and versions[-2].first_seen == versions[-1].first_seen
     ):
         *earlier, own, ended = versions  # both were found within one second, and the current one is the last
-        return (*earlier, ended, own)
+        last_seen = max(ended.last_seen, min(version.last_seen, int(now)))
+        return (*earlier, replace(ended, last_seen=ended.first_seen), replace(own, last_seen=last_seen))
     # Others have later instants: from a clock that was ahead, or from a process that did not know the fleet's snapshot.
     at = max((it.last_seen for it in versions), default=min(version.last_seen, int(now)))
     return (*versions, replace(version, first_seen=at, last_seen=at))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.cache.codec import encode
@@ -146,6 +146,8 @@ def test_at_any_instant_the_last_begun_period_counts(versions: list[Stretch]) ->
 
 
 @given(STRETCHES, ACCESSES, st.integers(0, 50), st.integers(0, 50))
+@example([(A, 0, 1)], B, 0, 1)
+@example([(B, 0, 1)], A, 0, 1)
 def test_the_current_snapshot_is_the_last_version(
     versions: list[Stretch], access: Access, since: int, lasted: int
 ) -> None:
@@ -154,6 +156,7 @@ def test_the_current_snapshot_is_the_last_version(
     assert history[-1].digest == digest(access)
     assert history[-1].last_seen >= since + lasted
     assert all(one.digest != other.digest for one, other in pairwise(history))
+    assert all(one.last_seen <= other.first_seen for one, other in pairwise(history))
 
 
 def test_the_current_copy_is_the_last_version_despite_a_fast_clock() -> None:
