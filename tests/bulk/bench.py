@@ -20,10 +20,10 @@ import duckdb
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from protego import Protego
 
 from robots_core.arrow import Bundle, decide
 from robots_core.origin import BadUrl, read_target
+from tests.bulk.of_protego import OfProtego
 from tests.core.library import AT
 from tests.corpus import real_files
 
@@ -92,35 +92,24 @@ def plain(batch: pa.RecordBatch, files: Bundle) -> pa.Array:
     return pa.array(found)
 
 
-class OfProtego:
-    """protego's parsers by host; what is no file is allowed."""
+Work = tuple[Callable[[], Any], Callable[[Any, Any], Any]]
+"""What makes the state, such as parsed files, and what decides a batch by it: answers, or their verdicts alone."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self._bodies = dict(zip(table["origin"].to_pylist(), table["body"].to_pylist(), strict=True))
-        self._parsed: dict[str, Any] = {}
+OURS = "arrow.decide"
 
-    def decide(self, batch: pa.RecordBatch) -> pa.Array:
-        """The verdicts of a batch."""
-        found = []
-        for url, agent in zip(batch["url"].to_pylist(), batch["agent"].to_pylist(), strict=True):
-            origin = url[: url.find("/", 8)]
-            parsed = self._parsed.get(origin)
-            if parsed is None:
-                body = self._bodies.get(origin) or b""
-                parsed = self._parsed[origin] = Protego.parse(body.decode("utf-8", "replace"))
-            found.append("allow" if parsed.can_fetch(url, agent) else "disallow")
-        return pa.array(found)
+
+def verdicts_of(found: Any) -> Any:
+    """The verdicts of what a Work has decided."""
+    return found.column("verdict") if isinstance(found, pa.RecordBatch | pa.Table) else found
 
 
 def say(name: str, count: int, seconds: float, more: str = "") -> None:
     """Print a line of results."""
-    print(f"{name:40} {count / seconds / 1000:8,.0f} k rows/s/core {more}", flush=True)
+    print(f"{name:60} {count / seconds / 1000:8,.0f} k rows/s/core {more}", flush=True)
 
 
-def measure(
-    works: dict[str, tuple[Callable[[], object], Callable[[pa.RecordBatch, Any], object]]], rows: list[pa.RecordBatch]
-) -> None:
-    """Each work cold and warm, in alternating rounds: what makes its state, and what decides a batch."""
+def measure(works: dict[str, Work], rows: list[pa.RecordBatch]) -> None:
+    """Each work cold and warm, in alternating rounds."""
     count, best = sum(batch.num_rows for batch in rows), dict[str, float]()
     for _ in range(ROUNDS):
         for name, (make, work) in works.items():
@@ -137,26 +126,33 @@ def measure(
         say(name, count, seconds)
 
 
-def in_duckdb(folder: Path, table: pa.Table, count: int) -> None:
+def in_duckdb(folder: Path, works: dict[str, Work], counts: dict[str, int]) -> None:
     """DuckDB with one thread: a function in SQL."""
-    files = Bundle(table)
-
-    def verdict(url: Any, agent: Any) -> Any:
-        return decide(pa.Table.from_arrays([url, agent], ["url", "agent"]), files).column("verdict")
-
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
-    connection.create_function(
-        "verdict", verdict, ["VARCHAR", "VARCHAR"], "VARCHAR", type="arrow", null_handling="special"
-    )
-    for turn in "cold", "warm", "warm":
-        begun = time.process_time()
-        sql = f"SELECT verdict(url, agent) AS v, count(*) FROM '{folder}/pages.parquet' GROUP BY v"
-        connection.sql(sql).fetchall()
-        say(f"DuckDB {duckdb.__version__}, {turn}", count, time.process_time() - begun)
+    for number, (name, (make, work)) in enumerate(works.items()):
+        function = _function(make(), work)
+        types = ["VARCHAR", "VARCHAR"]
+        connection.create_function(
+            f"verdict{number}", function, types, "VARCHAR", type="arrow", null_handling="special"
+        )
+        for turn in "cold", "warm", "warm":
+            begun = time.process_time()
+            sql = f"SELECT verdict{number}(url, agent) AS v, count(*) FROM '{folder}/{name}.parquet' GROUP BY v"
+            connection.sql(sql).fetchall()
+            say(f"DuckDB {duckdb.__version__}, {name}, {turn}", counts[name], time.process_time() - begun)
 
 
-def in_spark(folder: Path, count: int) -> None:
+def _function(state: Any, work: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The verdicts of two columns, as DuckDB calls it."""
+
+    def verdicts(url: Any, agent: Any) -> Any:
+        return verdicts_of(work(pa.Table.from_arrays([url, agent], ["url", "agent"]), state))
+
+    return verdicts
+
+
+def in_spark(folder: Path, works: dict[str, Work], counts: dict[str, int]) -> None:
     """Spark with one task at a time."""
     from pyspark.sql import SparkSession
 
@@ -164,21 +160,29 @@ def in_spark(folder: Path, count: int) -> None:
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "50000").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    shared = spark.sparkContext.broadcast(Bundle.open(folder / "bundle.parquet"))
+    for name, (make, work) in works.items():
+        decided = _mapping(spark.sparkContext.broadcast(make()), work)
+        whole = ", reason string, rule string, line int, interval double, version string"
+        columns = "verdict string" + (whole if name == OURS else "")
+        for turn in "cold, with the start of the worker", "warm", "warm":
+            before = _spent()
+            rows = spark.read.parquet(f"{folder}/{name}.parquet").select("url", "agent").mapInArrow(decided, columns)
+            rows.groupBy("verdict").count().collect()
+            after = _spent()
+            worker = f"the worker alone {counts[name] / (after[1] - before[1]) / 1000:,.0f}, {after[2] >> 20} MiB"
+            say(f"Spark {spark.version}, {name}, {turn}", counts[name], after[0] - before[0], worker)
+    spark.stop()
+
+
+def _mapping(shared: Any, work: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """The answers of batches, as Spark calls it."""
 
     def decided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield decide(batch, shared.value)
+            found = work(batch, shared.value)
+            yield found if isinstance(found, pa.RecordBatch) else pa.record_batch([found], names=["verdict"])
 
-    columns = "verdict string, reason string, rule string, line int, interval double, version string"
-    for turn in "cold, with the start of the worker", "warm", "warm":
-        before = _spent()
-        rows = spark.read.parquet(f"{folder}/pages.parquet").select("url", "agent").mapInArrow(decided, columns)
-        rows.groupBy("verdict").count().collect()
-        after = _spent()
-        worker = f"the worker alone {count / (after[1] - before[1]) / 1000:,.0f}, {after[2] >> 20} MiB"
-        say(f"Spark {spark.version}, {turn}", count, after[0] - before[0], worker)
-    spark.stop()
+    return decided
 
 
 def _spent() -> tuple[float, float, int]:
@@ -199,25 +203,26 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000
     table = bundle()
     rows = list(pages(table, count))
+    works: dict[str, Work] = {
+        OURS: (lambda: Bundle(table), decide),
+        "File.decide for each row": (lambda: Bundle(table), plain),
+        "protego for each row": (lambda: OfProtego(table), lambda batch, peer: peer.decide(batch)),
+    }
+    some = rows[: max(1, len(rows) // 4)]  # for those that are slow
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pq.write_table(table, folder / "bundle.parquet", row_group_size=2000, compression="zstd")
         size = (folder / "bundle.parquet").stat().st_size
         print(f"{count:,} rows; the bundle has {size / ORIGINS:.0f} bytes an origin")
-        with pq.ParquetWriter(folder / "pages.parquet", rows[0].schema, compression="zstd") as writer:
-            for batch in rows:
-                writer.write_batch(batch)
-        measure(
-            {
-                "arrow.decide": (lambda: Bundle(table), lambda batch, files: decide(batch, files)),
-                "File.decide for each row": (lambda: Bundle(table), lambda batch, files: plain(batch, files)),
-                "protego for each row": (lambda: OfProtego(table), lambda batch, peer: peer.decide(batch)),
-            },
-            rows[: max(1, len(rows) // 4)],
-        )
-        measure({"arrow.decide, all rows": (lambda: Bundle(table), lambda batch, files: decide(batch, files))}, rows)
-        in_duckdb(folder, table, count)
-        in_spark(folder, count)
+        counts = {}
+        for work in works:
+            chosen = rows if work == OURS else some
+            pq.write_table(pa.Table.from_batches(chosen), folder / f"{work}.parquet", compression="zstd")
+            counts[work] = sum(batch.num_rows for batch in chosen)
+        measure(works, some)
+        measure({f"{OURS}, all rows": works[OURS]}, rows)
+        in_duckdb(folder, works, counts)
+        in_spark(folder, works, counts)
 
 
 if __name__ == "__main__":
