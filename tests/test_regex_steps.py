@@ -56,6 +56,7 @@ EXPRESSIONS = {
     "robots_decisions.cli.instants:_INSTANT": "fullmatch",
     "robots_decisions.cli.origins:_BARE": "match",
     "robots_decisions.cli.origins:_ORIGIN": "match",
+    "robots_decisions.cli.sinks:_PART": "fullmatch",
     "app.cli.bare_host:_BARE": "fullmatch",
     "app.cli.client:_KEY": "fullmatch",
     "app.cli.settings:_PASSWORD": "findall",
@@ -82,7 +83,7 @@ EXPRESSIONS = {
 NOT_YET = ("robots_core.lint.", "robots_core.robots.")
 """Modules whose expressions are not checked, except those listed above."""
 
-APART = ("robots_core.arrow", "robots_decisions.cli.bundle_file")
+APART = ("robots_core.arrow", "robots_decisions.cli.bundle", "robots_decisions.cli.bundle_file")
 """Modules that need a library which this environment lacks; they have no expressions."""
 
 HARD = [
