@@ -116,7 +116,7 @@ class Borrowed:
             await connection.disconnect(nowait=True)
             await release(connection)
 
-        # Who takes its place as the protocol would never learn of an end that redis-py was told of.
+        # A protocol that takes its place would never learn of an end that redis-py has already seen.
         if connection._writer is None or connection._writer.transport.is_closing():
             raise NoConnection("the connection was closed as soon as it was open")
         transport = cast("asyncio.Transport", connection._writer.transport)

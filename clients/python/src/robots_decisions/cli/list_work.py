@@ -280,6 +280,6 @@ class ListWork:
 
 
 def _bar(total: int | None, what: str, *, to_terminal: bool) -> "tqdm[Any]":
-    """A progress bar with the rate on standard error: not if that is no terminal, or rows are printed on it."""
+    """A progress bar with the rate on standard error, unless that is not a terminal or has the rows."""
     hidden = True if to_terminal and sys.stdout.isatty() else None
     return tqdm(total=total, unit=f" {what}s", disable=hidden, leave=False, dynamic_ncols=True)
