@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from app.decide import Decider
-from app.history.versions import version_id
+from robots_core.content import version_id
 from robots_core.origin import Origin
 from robots_core.robots.access import Access
 

@@ -12,9 +12,10 @@ from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.evaluate import CachedFile, Question
 from app.history.reader import HistoryReader
-from app.history.versions import History, Version, version_at, version_id
+from app.history.versions import History, Version, version_at
 from app.parsed_files import ParsedFiles, is_short, parse
 from app.reading_turns import ReadingTurns
+from robots_core.content import version_id
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, Successful
 from robots_core.robots.agents import Agent

@@ -6,7 +6,7 @@ from itertools import count
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Recheck, Snapshot
 from app.evaluate import CachedFile
-from app.history.versions import version_id
+from robots_core.content import version_id
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from robots_core.robots.robots_txt import RobotsTxt

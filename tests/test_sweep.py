@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from app.cache.freshness import Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
 from app.evaluate import CachedFile, Question, evaluate, judge_every_purpose
-from app.history.diff import Side, changes
+from robots_core import read
+from robots_core.diff import changes
 from robots_core.lint.linter import lint
 from robots_core.origin import read_target
 from robots_core.purposes.judge import PurposeState
@@ -100,10 +101,6 @@ def sweep(robots: RobotsTxt) -> int:
     return asked
 
 
-def side(robots: RobotsTxt) -> Side:
-    return Side(Successful(200, robots.body), robots)
-
-
 def has_star(robots: RobotsTxt) -> bool:
     return robots.reading(DIALECTS["rfc9309"]).select(AGENT) is not None
 
@@ -128,7 +125,7 @@ def test_every_kind_of_real_file_can_be_compared() -> None:
     assert len(pairs) > 200
     for number, (before, after) in enumerate(pairs):
         dialect = list(DIALECTS.values())[number % len(DIALECTS)]
-        assert changes(side(before), side(after), dialect).agents is not None
+        assert changes(read(before.body), read(after.body), dialect.name).agents is not None
 
 
 def lines_of(robots: RobotsTxt) -> int:
@@ -172,7 +169,6 @@ def test_small_files_without_a_star_group_answer_everybody(groups: list[tuple[li
     assert not has_star(robots)
     sweep(robots)
     lint(robots)
-    nothing = RobotsTxt(b"")
     for dialect in DIALECTS.values():
-        found = changes(side(nothing), side(robots), dialect)
+        found = changes(read(b""), read(robots.body), dialect.name)
         assert not found.truncated

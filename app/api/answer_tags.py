@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from app import __version__
-from app.cache.content import digest
 from app.cache.freshness import Snapshot, State
 from app.edge.facts import EdgeTable
 from app.evaluate import CachedFile, Question
 from app.overrides.table import Delay, Matching, Override, Replace, Table
 from robots_core.agents.directory import AgentDirectory
+from robots_core.content import digest
 from robots_core.robots.access import Successful, Unreachable
 from robots_core.robots.lines import Directive, Key, codes_of
 from robots_core.robots.rates import DAY_MINUTES, Window, read_request_rate, read_visit_time

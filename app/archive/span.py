@@ -8,9 +8,9 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from app.cache import codec
-from app.cache.content import digest
 from app.cache.freshness import Snapshot
-from app.history.versions import Version, id_of, version_of
+from app.history.versions import Version, version_of
+from robots_core.content import digest, id_of
 from robots_core.dates import END_OF_TIME
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
@@ -22,7 +22,7 @@ LONGEST_LINE: Final = 256 * 1024
 class ArchiveSpan(NamedTuple):
     """What fetches found from `first_seen` to `last_seen`, in whole Unix seconds.
 
-    `origin` is an origin's key; `digest` is from app.cache.content, and its beginning is the version's id; `body` is
+    `origin` is an origin's key; `digest` is from robots_core.content, and its beginning is the version's id; `body` is
     the SHA-256 of the file's bytes in hexadecimal digits, None without a file; `facts` are from app.cache.codec.
     """
 

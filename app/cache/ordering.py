@@ -11,8 +11,8 @@ Every instant is Unix seconds. No I/O and no clock.
 import math
 from dataclasses import dataclass, replace
 
-from app.cache.content import same
 from app.cache.freshness import KEEP, Failing, Snapshot
+from robots_core.content import same
 from robots_core.robots.access import Cause, Successful, Unreachable
 
 ESTIMATE_LAG = 1.0

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from secrets import token_hex
 
 from app.cache.codec import ENCODED_LIMIT, decode, encode
-from app.cache.content import digest, same
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import CHANNEL, Event
 from app.cache.invalidation_publisher import InvalidationPublisher
@@ -15,6 +14,7 @@ from app.cache.snapshot_store import Put
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 from app.redis.store_clock import server_time
+from robots_core.content import digest, same
 from robots_core.origin import Origin
 
 WRITE_ATTEMPTS = 5

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import pairwise
 
-from app.cache.content import same
 from app.cache.freshness import FIRST_RETRY, KEEP, Snapshot
 from app.cache.invalidation import Event
 from app.cache.lease import Held
@@ -15,6 +14,7 @@ from app.cache.snapshot_memory import Entry, SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.redis.guarded_client import StoreDown
 from app.redis.store_clock import StoreClock
+from robots_core.content import same
 from robots_core.origin import Origin
 
 SUSPICION = FIRST_RETRY

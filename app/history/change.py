@@ -5,12 +5,11 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.cache.content import digest
 from app.cache.freshness import Snapshot
-from app.history.diff import AgentsChange, changes, side_of
-from app.history.versions import id_of
+from robots_core.content import digest, id_of
+from robots_core.diff import AgentsChange, changes
+from robots_core.file import File
 from robots_core.origin import Origin
-from robots_core.robots.dialects.rfc9309 import RFC9309
 
 CHANGE_WORK = 100_000
 """What the comparison of two files may cost, as for `changes`; what is beyond that is left out."""
@@ -56,7 +55,7 @@ def change_of(origin: Origin, before: Snapshot, after: Snapshot | None, *, forbi
     url, ended = origin.robots_url, id_of(digest(before.access))
     if after is None:
         return Change(url=url, profile=origin.profile, from_=ended, to=None, agents=[], truncated=False)
-    found = changes(side_of(before.access), side_of(after.access), RFC9309, forbidden=forbidden, work=CHANGE_WORK)
+    found = changes(File(before.access), File(after.access), forbidden=forbidden, work=CHANGE_WORK)
     agents, left_out = _fitting(map(_changed, found.agents))
     return Change(
         url=url,

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.history.change import CHANGE_BYTES, Change, change_of
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
+from robots_core.content import digest
 from robots_core.origin import Origin
 
 CHANGES_LENGTH = 50_000

@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from app.cache import codec
-from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
-from app.history.effect import effect
+from robots_core.content import digest, id_of
 from robots_core.dates import END_OF_TIME
-from robots_core.robots.access import Access, Blocked, Successful, Unreachable
+from robots_core.diff.effect import effect
+from robots_core.robots.access import Successful
 
 VERSIONS = 20
 """How many versions of an origin are kept; the oldest is dropped first."""
@@ -39,7 +39,7 @@ _HEAD: Final = struct.Struct(">32sQQI")
 class Version:
     """One content of an origin's robots.txt, or the lack of a file, and when fetches found it first and last.
 
-    `digest` is from app.cache.content. `packed` is the encoded snapshot that `read` returns.
+    `digest` is from robots_core.content. `packed` is the encoded snapshot that `read` returns.
     """
 
     digest: bytes
@@ -58,16 +58,6 @@ class Version:
         if snapshot is None or digest(snapshot.access) != self.digest:
             return None
         return replace(snapshot, fetched_at=float(self.first_seen), since=None)
-
-
-def id_of(digest: bytes) -> str:
-    """The id of a version: the digest's first 16 hexadecimal digits."""
-    return digest.hex()[:16]
-
-
-def version_id(access: Access) -> str | None:
-    """The id of the version that a fetch found; None if it failed, so that the origin said nothing."""
-    return None if isinstance(access, Unreachable | Blocked) else id_of(digest(access))
 
 
 History: TypeAlias = tuple[Version, ...]

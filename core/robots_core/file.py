@@ -116,6 +116,16 @@ class File:
         """The sitemaps that the file names, if they are absolute URLs."""
         return () if self.robots is None else self.robots.sitemaps
 
+    @property
+    def version(self) -> str | None:
+        """The id of what was found, as the service gives it: 16 digits of a hash; None if the fetch failed.
+
+        Files of the same bytes have the same id, and so have equal outcomes such as 404.
+        """
+        from robots_core.content import version_id
+
+        return version_id(self.access)
+
     def lint(self, site: str | None = None) -> "list[Advice]":
         """What is wrong with the file, by line. `site`: its scheme and authority, as in "https://example.com"."""
         from robots_core.lint.linter import lint
@@ -177,11 +187,15 @@ def outcome(word: int | str) -> File:
 
 def dialect_of(name: str | None, agent: Agent) -> Dialect:
     """The dialect of that name, or the agent's own for None. Raises UnknownDialect."""
-    wanted = agent.dialect if name is None else name
+    return dialect_named(agent.dialect if name is None else name)
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of that name. Raises UnknownDialect."""
     try:
-        return DIALECTS[wanted]
+        return DIALECTS[name]
     except KeyError:
-        raise UnknownDialect(str(wanted)) from None
+        raise UnknownDialect(str(name)) from None
 
 
 def terms_of(robots: RobotsTxt | None, dialect: Dialect, agent: Agent, selection: Selection | None) -> Terms | None:

@@ -27,12 +27,12 @@ from app.archive.places import check_writable, files_at
 from app.archive.reader import ARCHIVE_READS, ArchiveReader
 from app.archive.span import read_span, span_of, spans_in
 from app.archive.writer import ArchiveWriter
-from app.cache.content import digest
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from app.cli import archive as archive_command
 from app.cli.exit_codes import Failed
 from app.redis.guarded_client import StoreDown
 from app.settings import BadSetting, Settings
+from robots_core.content import digest
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from tests.api.service import START, Service, counted, running

@@ -26,7 +26,7 @@ from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.verify import LogVerifier
 from app.evaluate import CachedFile, Question, evaluate
-from app.history.versions import version_id
+from robots_core.content import version_id
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import Successful, readable_part
 from robots_core.robots.agents import known_agents, read_agent

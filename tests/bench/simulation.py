@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
 
-from app.cache.content import same
 from app.cache.freshness import DAY, HOUR, KEEP, Recheck, Snapshot, State, freshness, next_snapshot, usable
 from app.cache.recheck import Model
 from app.cache.visits import TALLY_EXPIRY, Tally
 from app.history import versions as history
+from robots_core.content import same
 from robots_core.robots.access import Access, Cause, Fetched, Lifetime, Successful, Unavailable, Unreachable
 
 OUTAGES_APART, OUTAGE = 30 * DAY, 6 * HOUR

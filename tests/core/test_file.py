@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,14 @@ def test_explanation_has_the_rules_and_an_outcome_none() -> None:
     assert file.sitemaps == ("https://a.example/s.xml",)
     gone = robots_core.outcome(404)
     assert (gone.explain("/", "A"), gone.sitemaps, gone.lint(), gone.rate("A")) == (None, (), [], None)
+
+
+def test_the_version_is_that_of_the_bytes_or_of_the_outcome() -> None:
+    body = b"User-agent: *\n"
+    assert robots_core.read(body).version == sha256(body).hexdigest()[:16]
+    assert robots_core.read(body, truncated=True).version != robots_core.read(body).version
+    assert robots_core.outcome(404).version == robots_core.outcome(404).version != robots_core.outcome(410).version
+    assert robots_core.outcome(503).version is None
 
 
 def test_import_loads_only_what_each_use_needs() -> None:

@@ -9,7 +9,6 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.codec import encode
-from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.cache.ordering import Purged
 from app.cache.redis_snapshots import UNRECORDED, RedisSnapshots, unrecorded_key
@@ -17,9 +16,9 @@ from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_writer import SnapshotWriter
 from app.history.redis_changes import OLDEST, RedisChanges
 from app.history.redis_history import RedisHistory
-from app.history.versions import id_of
 from app.redis.guarded_client import GuardedClient
 from app.redis.store_clock import StoreClock
+from robots_core.content import digest, id_of
 from robots_core.robots.access import Access, Successful, Unavailable
 from tests.doubles import Clock
 from tests.history.killed import SITE

@@ -8,12 +8,11 @@ from typing import TypeVar
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, RedisChanges, Since, read_id
 from app.history.redis_history import RedisHistory, history_key
-from app.history.versions import id_of
 from app.redis.guarded_client import GuardedClient, Send, StoreDown
+from robots_core.content import digest, id_of
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.content import digest
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
 from app.history import versions
-from app.history.effect import effect
 from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory, history_key
 from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, History, version_of, write
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
+from robots_core.content import digest
+from robots_core.diff import effect
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Successful, Unavailable
 from tests.faults.until import until, until_so

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.cache.codec import encode
-from app.cache.content import digest
 from app.cache.freshness import KEEP, Failing, Snapshot
 from app.history.versions import (
     HISTORY_BYTES,
@@ -25,6 +24,7 @@ from app.history.versions import (
     with_current,
     write,
 )
+from robots_core.content import digest
 from robots_core.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
 
 NOW = 1_790_000_000.0

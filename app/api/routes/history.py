@@ -16,10 +16,10 @@ from app.api.routing import api_router
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, version_out
 from app.api.services import Services, services_of
 from app.decide import NoVersion
-from app.history.as_json import changes_json
 from app.history.versions import History, Version, version_at
 from app.instants import instant, read_instant
 from app.question import agent_from, dialect_named
+from robots_core.diff.as_json import changes_json
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Successful
 from robots_core.robots.dialects import Dialect

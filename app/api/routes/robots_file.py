@@ -26,8 +26,8 @@ from app.api.schemas.robots_file import (
 from app.api.serialize import robots_out
 from app.api.services import services_of
 from app.evaluate import CachedFile
-from app.file_json import file_json
 from app.question import AGENTS, WAIT, agent_from, dialect_from
+from robots_core.file_json import file_json
 from robots_core.origin import Origin
 from robots_core.robots.agents import STAR, Agent, read_agent
 from robots_core.robots.dialects import Dialect

@@ -14,8 +14,8 @@ from app.api.schemas.answers import (
 )
 from app.api.serialize import facts_of, robots_out
 from app.evaluate import CachedFile
-from app.history.versions import version_id
 from app.instants import instant
+from robots_core.content import version_id
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, NotModified, Successful
 

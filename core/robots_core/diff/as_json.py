@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from app.history.diff import AgentsChange, PathChange, changes, side_of
+from robots_core.diff.comparison import AgentsChange, PathChange, changes
+from robots_core.file import File
 from robots_core.robots.access import Access
 from robots_core.robots.as_json import dumped, rule_members, span_members
-from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.verdict import Verdict
 
 
 def changes_json(before: Access, after: Access, dialect: str, *, forbidden: bool) -> bytes:
     """The changes as an object with the members of DiffOut from `agents` on; the arguments are those of `changes`."""
-    found = changes(side_of(before), side_of(after), DIALECTS[dialect], forbidden=forbidden)
+    found = changes(File(before), File(after), dialect, forbidden=forbidden)
     members = {
         "agents": list(map(_agents, found.agents)),
         "sitemaps_added": found.sitemaps_added,

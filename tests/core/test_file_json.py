@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.schemas.robots_file import RobotsFileOut
-from app.file_json import file_json
+from robots_core.file_json import file_json
 from robots_core.lint.linter import lint
 from robots_core.robots.agents import Agent, read_agent
 from robots_core.robots.dialects import DIALECTS

@@ -1,4 +1,4 @@
-"""The identity of a robots.txt's content, independent of when and by which fetch it was found."""
+"""The identity of a robots.txt's content, independent of when and by which fetch it was found: its version."""
 
 from hashlib import blake2s, sha256
 from typing import assert_never
@@ -16,6 +16,16 @@ def digest(access: Access) -> bytes:
     body, mark = _content(access)
     # Another hash than for files, so that no file can be crafted to look like the lack of one.
     return sha256(body).digest() if not mark else blake2s(mark.encode() + b"\0" + body).digest()
+
+
+def id_of(digest: bytes) -> str:
+    """The id of a version: the digest's first 16 hexadecimal digits."""
+    return digest.hex()[:16]
+
+
+def version_id(access: Access) -> str | None:
+    """The id of the version that a fetch found; None if it failed, so that the origin said nothing."""
+    return None if isinstance(access, Unreachable | Blocked) else id_of(digest(access))
 
 
 def _content(access: Access) -> tuple[bytes, str]:

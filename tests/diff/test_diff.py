@@ -7,18 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.history import diff as diffs
-from app.history.as_json import changes_json
-from app.history.diff import (
-    LONGEST_PATTERN,
-    REPORT_CHARACTERS,
-    AgentsChange,
-    Changes,
-    PathChange,
-    Side,
-    changes,
-)
-from app.history.witness import witness
+from robots_core import File, UnknownDialect, read
+from robots_core.diff import AgentsChange, Changes, PathChange, changes, comparison
+from robots_core.diff.as_json import changes_json
+from robots_core.diff.comparison import LONGEST_PATTERN, REPORT_CHARACTERS
+from robots_core.diff.witness import witness
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from robots_core.robots.agents import read_agent
 from robots_core.robots.dialects import DIALECTS
@@ -39,13 +32,9 @@ READERS = st.sampled_from(list(DIALECTS.values()))
 ACCESSES: list[Access] = [Unavailable(404), Unavailable(403), Blocked("10.0.0.1"), Unreachable(Cause.TIMEOUT)]
 
 
-def side(body: bytes) -> Side:
-    return Side(Successful(200, body), RobotsTxt(body))
-
-
 def diff(before: bytes | str, after: bytes | str, dialect: str = "rfc9309") -> Changes:
     old, new = (body.encode() if isinstance(body, str) else body for body in (before, after))
-    return changes(side(old), side(new), DIALECTS[dialect])
+    return changes(read(old), read(new), dialect)
 
 
 def backwards(found: Changes) -> Changes:
@@ -80,19 +69,19 @@ def facts(verdict: Any) -> Any:
 
 @given(FILES, READERS)
 def test_a_file_has_no_changes_from_itself(body: bytes, dialect: Any) -> None:
-    assert changes(side(body), side(body), dialect) == Changes((), (), (), truncated=False)
+    assert changes(read(body), read(body), dialect.name) == Changes((), (), (), truncated=False)
 
 
 @given(FILES, FILES, READERS)
 def test_changes_are_symmetric(one: bytes, other: bytes, dialect: Any) -> None:
-    there, back = changes(side(one), side(other), dialect), changes(side(other), side(one), dialect)
+    there, back = changes(read(one), read(other), dialect.name), changes(read(other), read(one), dialect.name)
     assert plain(backwards(back)) == plain(there)
 
 
 @given(FILES, FILES, READERS)
 def test_reported_verdicts_are_those_of_the_files(one: bytes, other: bytes, dialect: Any) -> None:
     before, after = RobotsTxt(one), RobotsTxt(other)
-    for change in changes(side(one), side(other), dialect).agents:
+    for change in changes(read(one), read(other), dialect.name).agents:
         for name in change.agents:
             for path, was, now in change.paths:
                 assert facts(was) == facts(before.judge(dialect, read_agent(name), path))
@@ -103,7 +92,7 @@ def test_reported_verdicts_are_those_of_the_files(one: bytes, other: bytes, dial
 @given(FILES, FILES, READERS)
 def test_every_change_of_a_drawn_path_is_reported(one: bytes, other: bytes, dialect: Any) -> None:
     before, after = RobotsTxt(one), RobotsTxt(other)
-    found = changes(side(one), side(other), dialect)
+    found = changes(read(one), read(other), dialect.name)
     assert not found.truncated
     known = {(name.lower(), it.path) for change in found.agents for name in change.agents for it in change.paths}
     lines = (one + b"\n" + other).lower().splitlines()
@@ -127,7 +116,7 @@ ANY_BYTES = st.lists(LINES | st.binary(max_size=6), max_size=20).map(b"".join)
 
 @given(ANY_BYTES, ANY_BYTES, READERS)
 def test_any_bytes_can_be_compared(one: bytes, other: bytes, dialect: Any) -> None:
-    changes(side(one), side(other), dialect)
+    changes(read(one), read(other), dialect.name)
 
 
 def test_names_that_no_agent_can_have_are_ignored() -> None:
@@ -138,18 +127,23 @@ def test_names_that_no_agent_can_have_are_ignored() -> None:
 def test_an_outcome_without_a_file_is_judged_like_one(
     body: bytes, dialect: Any, access: Access, forbidden: bool
 ) -> None:
-    for before, after in ((side(body), Side(access, None)), (Side(access, None), side(body))):
-        for change in changes(before, after, dialect, forbidden=forbidden).agents:
+    for before, after in ((read(body), File(access)), (File(access), read(body))):
+        for change in changes(before, after, dialect.name, forbidden=forbidden).agents:
             for path, was, now in change.paths:
                 agent = read_agent(change.agents[-1])
-                assert facts(was) == facts(judge(*before, dialect, agent, path, forbidden=forbidden))
-                assert facts(now) == facts(judge(*after, dialect, agent, path, forbidden=forbidden))
+                for file, found in (before, was), (after, now):
+                    verdict = judge(file.access, file.robots, dialect, agent, path, forbidden=forbidden)
+                    assert facts(found) == facts(verdict)
 
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_the_same_outcome_without_a_file_is_no_change(access: Access) -> None:
-    none = Side(access, None)
-    assert changes(none, none, DIALECTS["rfc9309"]).agents == ()
+    assert changes(File(access), File(access)).agents == ()
+
+
+def test_an_unknown_dialect_is_named() -> None:
+    with pytest.raises(UnknownDialect, match=r"'rfc9310'.*rfc9309, google"):
+        diff("", "", "rfc9310")
 
 
 @given(st.text(alphabet="/*$?ab%C39 \u00e9;=&[]", max_size=20))
@@ -265,8 +259,8 @@ def test_an_expensive_comparison_is_truncated_and_says_so(at: int) -> None:
 @pytest.mark.parametrize("work", [0, 10, 5_000, 15_000])
 def test_a_comparison_within_less_work_is_truncated(work: int) -> None:
     files = ["User-agent: *\n" + "".join(f"{key}: /{at}\n" for at in range(500)) for key in ("Allow", "Disallow")]
-    old, new = (side(file.encode()) for file in files)
-    found = changes(old, new, DIALECTS["rfc9309"], work=work)
+    old, new = (read(file.encode()) for file in files)
+    found = changes(old, new, work=work)
     assert found.truncated
     assert sum(len(it.paths) for it in found.agents) < 500 == len(diff(*files).agents[0].paths)
 
@@ -278,7 +272,7 @@ def test_a_comparison_costs_no_more_judgements_than_its_work(monkeypatch: pytest
         judged.append(args[-1])
         return judge(*args, **others)
 
-    monkeypatch.setattr(diffs, "judge", counted)
+    monkeypatch.setattr(comparison, "judge", counted)
     everyone = "User-agent: *\nRobot-version: 2.0\n"
     plain, globs = ("".join(f"Disallow: /{at}{end}\n" for at in range(4000)) for end in ("", "[ab]"))
     counts = []
@@ -294,7 +288,7 @@ def test_a_comparison_costs_no_more_judgements_than_its_work(monkeypatch: pytest
 def test_json_has_all_of_the_changes(one: bytes, other: bytes, dialect: Any) -> None:
     before, after = Successful(200, one), Successful(200, other)
     members = json.loads(changes_json(before, after, dialect.name, forbidden=False))
-    found = changes(side(one), side(other), dialect)
+    found = changes(read(one), read(other), dialect.name)
     assert (members["sitemaps_added"], members["truncated"]) == ([*found.sitemaps_added], found.truncated)
     assert len(members["agents"]) == len(found.agents)
     for written, change in zip(members["agents"], found.agents, strict=True):

@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from app.history.witness import Pattern, witness
-from robots_core.robots.access import Access, Successful
+from robots_core.diff.witness import Pattern, witness
+from robots_core.file import File, dialect_named
 from robots_core.robots.agents import AGENT_LIMIT, STAR, Agent, read_agent
 from robots_core.robots.dialects import Dialect
 from robots_core.robots.groups import Group, Groups, Selection, tokens_of
 from robots_core.robots.judge import judge
 from robots_core.robots.lines import Directive, readable
 from robots_core.robots.rates import Span, schedule
-from robots_core.robots.robots_txt import Reading, RobotsTxt
+from robots_core.robots.robots_txt import Reading
 from robots_core.robots.verdict import Permission, Verdict
 
 COMPARED_AGENTS = 1000
@@ -44,19 +44,6 @@ class _Wild(NamedTuple):
 
     stars: int
     globs: int
-
-
-class Side(NamedTuple):
-    """What a fetch found, and the file if there is one."""
-
-    access: Access
-    robots: RobotsTxt | None
-
-
-def side_of(access: Access) -> Side:
-    """What a fetch found, and its file parsed."""
-    robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
-    return Side(access, robots)
 
 
 class PathChange(NamedTuple):
@@ -104,23 +91,25 @@ class Changes:
     truncated: bool
 
 
-def changes(before: Side, after: Side, dialect: Dialect, *, forbidden: bool = False, work: int = WORK) -> Changes:
-    """Compare `before` and `after` as `dialect` reads them, for `*` and every agent that either file names.
+def changes(
+    before: File, after: File, dialect: str = "rfc9309", *, forbidden: bool = False, work: int = WORK
+) -> Changes:
+    """Compare two files, or outcomes without one, as `dialect` reads them: for `*` and every agent that either names.
 
-    `forbidden` is as for `judge`; `work` is what the comparison may cost.
+    `forbidden`: whether a 401 or 403 closes the site; `work` is what the comparison may cost. Raises UnknownDialect.
     """
-    comparison = _Comparison(before, after, dialect, _Budget(work), forbidden=forbidden)
+    comparison = _Comparison(before, after, dialect_named(dialect), _Budget(work), forbidden=forbidden)
     comparison.run()
     return comparison.changes()
 
 
 class _View:
-    """One side as the dialect reads it."""
+    """A file as the dialect reads it."""
 
-    def __init__(self, side: Side, dialect: Dialect) -> None:
-        self._reading: Reading | None = None if side.robots is None else side.robots.reading(dialect)
-        self.side = side
-        self.sitemaps = () if side.robots is None else side.robots.sitemaps
+    def __init__(self, file: File, dialect: Dialect) -> None:
+        self._reading: Reading | None = None if file.robots is None else file.robots.reading(dialect)
+        self.file = file
+        self.sitemaps = file.sitemaps
 
     @property
     def groups(self) -> Groups | None:
@@ -185,7 +174,7 @@ class _Budget:
 class _Paths:
     """Compares the verdicts on paths that are drawn from patterns."""
 
-    def __init__(self, before: Side, after: Side, dialect: Dialect, budget: _Budget, *, forbidden: bool) -> None:
+    def __init__(self, before: File, after: File, dialect: Dialect, budget: _Budget, *, forbidden: bool) -> None:
         self._before = before
         self._after = after
         self._dialect = dialect
@@ -221,20 +210,20 @@ class _Paths:
                 paths.add(witness(pattern, glob=True))
         return {path for path in paths if path is not None and path != "/"}
 
-    def _judge(self, side: Side, agent: Agent, path: str) -> Verdict:
-        return judge(side.access, side.robots, self._dialect, agent, path, forbidden=self._forbidden)
+    def _judge(self, file: File, agent: Agent, path: str) -> Verdict:
+        return judge(file.access, file.robots, self._dialect, agent, path, forbidden=self._forbidden)
 
 
 class _Comparison:
     """Compares two files: `run` it, then read `changes`."""
 
-    def __init__(self, before: Side, after: Side, dialect: Dialect, budget: _Budget, *, forbidden: bool) -> None:
+    def __init__(self, before: File, after: File, dialect: Dialect, budget: _Budget, *, forbidden: bool) -> None:
         self._before = _View(before, dialect)
         self._after = _View(after, dialect)
         self._dialect = dialect
         self._budget = budget
         self._paths = _Paths(before, after, dialect, budget, forbidden=forbidden)
-        size = sum(len(side.robots.body) for side in (before, after) if side.robots is not None)
+        size = sum(len(file.robots.body) for file in (before, after) if file.robots is not None)
         self._agent_cost = _AGENT_COST + (size // _BYTES_PER_COST if dialect.name == "draft1996" else 0)
         self._members: dict[Group, int] = {}
         self._differences: dict[_Pair, _Difference | None] = {}
@@ -302,8 +291,9 @@ class _Comparison:
 
     def _reads_alike(self, old: "_RuleSet", new: "_RuleSet") -> bool:
         """Whether all verdicts are bound to be the same, so that no path needs to be judged."""
-        if self._before.side.robots is None or self._after.side.robots is None:
-            return self._before.side.access == self._after.side.access
+        before, after = self._before.file, self._after.file
+        if before.robots is None or after.robots is None:
+            return before.access == after.access
         return old.written == new.written
 
     def _rates(

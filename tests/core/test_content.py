@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.cache.content import digest, same
+from robots_core.content import digest, same
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 
 A, B = (Successful(200, f"User-agent: *\nDisallow: /{name}\n".encode()) for name in "ab")

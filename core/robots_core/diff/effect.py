@@ -4,7 +4,7 @@ import re
 from hashlib import blake2s
 from typing import Final
 
-from app.cache.content import digest
+from robots_core.content import digest
 from robots_core.robots.access import Access, Successful
 from robots_core.robots.lines import MEMBER_KEYS, Form, Key, codes_of, scan
 
