@@ -1,7 +1,6 @@
 """A robots.txt that a caller fetched itself, as it sends it: the response, and when it was received."""
 
 import base64
-import binascii
 from datetime import datetime
 from typing import Annotated, NamedTuple, TypeAlias
 
@@ -25,7 +24,33 @@ OBSERVED_FIELDS = 200
 NameAndValue: TypeAlias = Annotated[list[str], Field(min_length=2, max_length=2, fail_fast=True)]
 
 
-class ObservationIn(RequestModel):
+class SentFile(RequestModel):
+    """A robots.txt as text, or as `robots_base64` if its exact bytes matter."""
+
+    robots: str | None = Field(None, description="The file, decoded as UTF-8.")
+    robots_base64: str | None = Field(None, description="The file, byte for byte; 512,001 bytes of it are enough.")
+
+    @property
+    def size(self) -> int:
+        """How long the file is, as written."""
+        return len(self.robots or self.robots_base64 or "")
+
+    def body(self) -> bytes | None:
+        """The bytes of the file; None without one. Raises Problem."""
+        if self.robots is not None and self.robots_base64 is not None:
+            raise bad_file("Send the file as robots or as robots_base64, not as both.")
+        if self.robots is not None:
+            return self.robots.encode("utf-8", "surrogatepass")
+        if self.robots_base64 is None:
+            return None
+        try:
+            return base64.b64decode(self.robots_base64, validate=True)
+        except ValueError as error:
+            detail = f"robots_base64 is not valid base64: {error}."
+            raise bad_value("robots_base64", self.robots_base64, detail) from None
+
+
+class ObservationIn(SentFile):
     """The response that the caller got for a robots.txt, as text, or as `robots_base64` if its exact bytes matter."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -38,15 +63,8 @@ class ObservationIn(RequestModel):
         fail_fast=True,
         description="Name and value of each field. Leave out Content-Encoding if the body is decoded already.",
     )
-    robots: str | None = Field(None, description="The body, decoded as UTF-8.")
-    robots_base64: str | None = Field(None, description="The body, byte for byte; at least its first 512,001 bytes.")
     truncated: bool = Field(False, description="Whether the caller kept only the first part of a longer file.")
     final_url: str | None = Field(None, description="The URL that answered, if the caller was redirected there.")
-
-    @property
-    def size(self) -> int:
-        """How long the body is, as written."""
-        return len(self.robots or self.robots_base64 or "")
 
 
 class Observation(NamedTuple):
@@ -79,7 +97,7 @@ def _fetched(sent: ObservationIn, at: float, final_url: str | None) -> Fetched:
         return read_observed(sent.status, headers, _body(sent), at, final_url, truncated=sent.truncated)
     except Unreadable as error:
         detail = f"The response cannot be read: {error}. If the body is decoded already, leave out Content-Encoding."
-        raise Problem(422, "bad-robots", detail) from None
+        raise bad_file(detail) from None
 
 
 def _field(place: str, name: str, value: str) -> tuple[bytes, bytes]:
@@ -91,24 +109,17 @@ def _field(place: str, name: str, value: str) -> tuple[bytes, bytes]:
 
 
 def _body(sent: ObservationIn) -> bytes:
-    if sent.robots is not None and sent.robots_base64 is not None:
-        raise Problem(422, "bad-robots", "Send the file as robots or as robots_base64, not as both.")
-    if sent.robots is not None:
-        return sent.robots.encode("utf-8", "surrogatepass")
-    if sent.robots_base64 is not None:
-        return from_base64(sent.robots_base64)
-    if sent.status < 300:
-        detail = f"The body is missing: with status {sent.status}, send robots or robots_base64, if empty, as ''."
-        raise Problem(422, "bad-robots", detail)
-    return b""
+    body = sent.body()
+    if body is None and sent.status < 300:
+        raise bad_file(
+            f"The body is missing: with status {sent.status}, send robots or robots_base64, if empty, as ''."
+        )
+    return body or b""
 
 
-def from_base64(text: str) -> bytes:
-    """The bytes of `robots_base64`. Raises Problem."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise bad_value("robots_base64", text, f"robots_base64 is not valid base64: {error}.") from None
+def bad_file(detail: str) -> Problem:
+    """422 for a body without the file that it needs, or with one that cannot be read."""
+    return Problem(422, "bad-robots", detail, parameter="robots")
 
 
 def _final_url(text: str | None, origin: Origin) -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
-from app.api.problem_types import PROBLEMS, ProblemType
+from app.api.problem_types import PROBLEMS
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
 from app.api.routes.bundle import BundleRowOut, RowIn
@@ -63,7 +64,11 @@ SECURITY: Mapping[str, Mapping[str, str]] = {
 }
 
 EXAMPLES = Path(__file__).with_name("examples.json")
-"""Under `GET /path`: the request as `query`, `path` or `body`, and the `answer`. tests/api checks all of them."""
+"""Answers of a running service, by `python -m tests.api.examples`.
+
+`operations` has under `GET /path` the request as `query`, `path` or `body`, and the `answer`. `problems` has an answer
+of each type, under its slug.
+"""
 
 
 def install(app: FastAPI) -> None:
@@ -117,8 +122,11 @@ def _document(app: FastAPI) -> dict[str, Any]:
         schemas[model.__name__] = {name: member for name, member in schema.items() if name != "$defs"}
     document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
     document["components"]["securitySchemes"] = SECURITY
-    document["components"]["examples"] = {f"problem-{slug}": _problem_example(slug) for slug in PROBLEMS}
     examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    problems: Mapping[str, Mapping[str, Any]] = examples["problems"]
+    document["components"]["examples"] = {
+        f"problem-{slug}": {"summary": PROBLEMS[slug].meaning, "value": problem} for slug, problem in problems.items()
+    }
     used = []
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -130,8 +138,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
             operation["summary"] = operation["description"].partition("\n")[0].partition(": ")[0].rstrip(".")
             used += [tag for tag in operation.get("tags", ()) if tag not in used]
             _annotate_parameters(operation)
-            _add_example(operation, examples.get(f"{method.upper()} {path}", {}))
-            _add_problem_examples(path, operation, schemas)
+            _add_example(operation, examples["operations"].get(f"{method.upper()} {path}", {}))
+            _add_problem_examples(path, operation, schemas, problems)
     for schema in schemas.values():
         _annotate_members(schema)
     document["tags"] = [{"name": tag, **({"description": TAGS[tag]} if tag in TAGS else {})} for tag in used]
@@ -145,11 +153,6 @@ def _problem_schema(model: type[ProblemOut]) -> dict[str, Any]:
     lines = [f"- `{problem.urn}` ({problem.status}): {problem.meaning}" for problem in PROBLEMS.values()]
     schema["description"] = "\n".join((schema["description"], "", "The types, and what each means:", "", *lines))
     return schema
-
-
-def _problem_example(slug: str) -> dict[str, Any]:
-    problem = PROBLEMS[slug]
-    return {"summary": problem.meaning, "value": problem.example()}
 
 
 def _annotate_parameters(operation: dict[str, Any]) -> None:
@@ -184,14 +187,16 @@ def _add_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
                 response["content"]["application/json"]["example"] = example["answer"]
 
 
-def _add_problem_examples(path: str, operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+def _add_problem_examples(
+    path: str, operation: dict[str, Any], schemas: Mapping[str, Any], examples: Mapping[str, Mapping[str, Any]]
+) -> None:
     names = _input_names(operation, schemas)
     for status, response in operation["responses"].items():
         media = response.get("content", {}).get(MEDIA_TYPE)
         fitting = [
             slug
-            for slug, problem in PROBLEMS.items()
-            if str(problem.status) == status and problem.path in (None, path) and _fits(problem, names)
+            for slug, example in examples.items()
+            if str(example["status"]) == status and PROBLEMS[slug].path in (None, path) and _fits(slug, example, names)
         ]
         if media is not None and fitting:
             media["examples"] = {slug: {"$ref": f"#/components/examples/problem-{slug}"} for slug in fitting}
@@ -206,5 +211,7 @@ def _input_names(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> se
     return names
 
 
-def _fits(problem: ProblemType, names: set[str]) -> bool:
-    return problem.parameter is None or problem.parameter.partition("[")[0].partition(".")[0] in names
+def _fits(slug: str, problem: Mapping[str, Any], names: set[str]) -> bool:
+    """Whether an operation with these inputs may have such a problem; `bad-request` may be about any of them."""
+    parameter = problem.get("parameter")
+    return parameter is None or slug == "bad-request" or re.split(r"[.\[]", parameter)[0] in names

@@ -140,7 +140,7 @@ def rechecks_of(targets: Iterable[Target], agents: Iterable[Agent], models: Mode
         rechecks |= {(origin, name): _recheck(models(origin.host, name)) for name in names}
         if len({(origin, recheck) for (origin, _), recheck in rechecks.items()}) > OUTAGES:
             detail = f"A test can simulate an outcome for at most {OUTAGES} pairs of origin and recheck model."
-            raise Problem(422, "too-many-origins", detail)
+            raise Problem(422, "too-many-origins", detail, parameter="outcome")
     return rechecks
 
 

@@ -14,6 +14,7 @@ from app.redis.embedded import serve
 from app.redis.guarded_client import GuardedClient
 from robots_core.origin import read_target
 from robots_core.robots.access import Successful
+from tests.api.problem_examples import problems
 from tests.api.service import START, running
 
 ROBOTS = """User-agent: SeznamBot
@@ -70,18 +71,18 @@ ASKED: Mapping[str, Mapping[str, Any]] = {
 """The requests, in order. Refreshes and permits have no examples, since their answers depend on the time."""
 
 
-async def answers(store_url: str) -> dict[str, dict[str, Any]]:
-    """The requests with their answers."""
+async def examples(store_url: str) -> dict[str, dict[str, Any]]:
+    """The requests with their answers, and an answer for each type of problem."""
     await _hold(store_url)
-    found_answers = {}
+    answers = {}
     async with running(store_url) as service:
         for operation, request in ASKED.items():
             method, path = operation.split()
             path = path.format_map(request.get("path", {}))
             response = await service.client.request(method, path, params=request.get("query"), json=request.get("body"))
             assert response.is_success, response.text
-            found_answers[operation] = {**request, "answer": response.json()}
-    return found_answers
+            answers[operation] = {**request, "answer": response.json()}
+        return {"operations": answers, "problems": await problems(service, store_url)}
 
 
 async def _hold(store_url: str) -> None:
@@ -100,7 +101,7 @@ async def _hold(store_url: str) -> None:
 def main() -> None:
     """Write the file that the OpenAPI document is built from."""
     with serve(None) as store_url:
-        text = json.dumps(asyncio.run(answers(store_url)), indent=2, ensure_ascii=False)
+        text = json.dumps(asyncio.run(examples(store_url)), indent=2, ensure_ascii=False)
     openapi.EXAMPLES.write_text(text + "\n", encoding="utf-8")
 
 

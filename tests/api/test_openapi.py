@@ -19,7 +19,7 @@ from app.api.problem_types import PROBLEMS
 from app.main.service import create
 from app.settings import Settings
 from tests.api.document import DOCUMENT
-from tests.api.examples import ASKED, answers
+from tests.api.examples import ASKED, examples
 from tests.api.service import running
 
 ROOT = Path(__file__).parents[2]
@@ -70,13 +70,15 @@ def test_openapi_lists_every_problem_type_of_the_routes() -> None:
 
 @pytest.mark.parametrize("slug", PROBLEMS)
 def test_every_problem_example_fits_its_type(slug: str) -> None:
-    against({"$ref": "#/components/schemas/ProblemOut"}).validate(PROBLEMS[slug].example())
+    example = DOCUMENT["components"]["examples"][f"problem-{slug}"]["value"]
+    against({"$ref": "#/components/schemas/RefusalOut"}).validate(example)
+    assert (example["type"], example["status"]) == (PROBLEMS[slug].urn, PROBLEMS[slug].status)
 
 
 @pytest.mark.usefixtures("store_client")
 async def test_examples_are_real_answers(store_url: str) -> None:
     kept = json.loads(EXAMPLES.read_text(encoding="utf-8"))
-    assert kept == await answers(store_url), "run `python -m tests.api.examples`"
+    assert kept == await examples(store_url), "run `python -m tests.api.examples`"
 
 
 @pytest.mark.parametrize("label", ASKED)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from fastapi import Request, Response
 from pydantic import ConfigDict, Field
 
-from app.api.json_bodies import RequestModel, in_parser
-from app.api.observation import from_base64
+from app.api.json_bodies import in_parser
+from app.api.observation import SentFile, bad_file
 from app.api.problems import Problem, documented, unexpected
 from app.api.questions import caller_policy
 from app.api.routing import api_router
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 router = api_router("decisions")
 
 
-class TestIn(RequestModel):
+class TestIn(SentFile):
     """A robots.txt to test, as text, or as `robots_base64` if its exact bytes matter.
 
     With an `outcome`, every fetch of it is simulated to end so, and the file, if any, is the copy cached before.
@@ -49,8 +49,6 @@ class TestIn(RequestModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    robots: str | None = None
-    robots_base64: str | None = None
     truncated: bool = Field(
         False, description="Whether it is the part that is read of a longer file, as `text` of `GET /v1/robots` may be."
     )
@@ -83,15 +81,10 @@ class TestIn(RequestModel):
 
     def body(self) -> bytes | None:
         """The file's bytes; None if an outcome is simulated without a file. Raises Problem."""
-        if self.robots is not None and self.robots_base64 is not None:
-            raise Problem(422, "bad-robots", "Send the file as robots or as robots_base64, not as both.")
-        if self.robots is not None:
-            return self.robots.encode("utf-8", "surrogatepass")
-        if self.robots_base64 is None:
-            if self.outcome is None:
-                raise Problem(422, "bad-robots", "Send robots, robots_base64 or outcome.")
-            return None
-        return from_base64(self.robots_base64)
+        body = super().body()
+        if body is None and self.outcome is None:
+            raise bad_file("Send robots, robots_base64 or outcome.")
+        return body
 
 
 @router.post("/v1/test", response_model=TestOut, responses={**documented(413, 422, 503)})
@@ -143,7 +136,7 @@ def read(test: TestIn, body: bytes | None, conditions: Conditions, policy: Purpo
         count = len(targets) * len(readers)
         if count > ROWS_LIMIT:
             wanted = f"{len(targets)} URLs and {len(readers)} pairs of agent and dialect make {count} rows or more"
-            raise Problem(422, "too-many-rows", f"{wanted}; send at most {ROWS_LIMIT}.")
+            raise Problem(422, "too-many-rows", f"{wanted}; send at most {ROWS_LIMIT}.", parameter="urls")
     outcome = None
     if test.outcome is not None:
         rechecks = rechecks_of(targets, (agent for agent, _ in readers), conditions.models)
@@ -161,5 +154,5 @@ def read(test: TestIn, body: bytes | None, conditions: Conditions, policy: Purpo
     )
     if trial.explained and trial.rows > conditions.explained_limit:
         detail = f"This test has {trial.rows} rows; with explain, send at most {conditions.explained_limit}."
-        raise Problem(422, "too-many-rows", detail)
+        raise Problem(422, "too-many-rows", detail, parameter="urls")
     return trial
