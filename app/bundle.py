@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from app.decide import Decider
+from app.cached_files import CachedFiles
 from robots_core.content import version_id
 from robots_core.origin import Origin
 from robots_core.robots.access import Access
@@ -58,13 +58,13 @@ class NothingKnown(Exception):
 class BundleRows:
     """Finds the rows of bundles. Operators' overrides do not apply, no visit is counted, and nothing is decided."""
 
-    def __init__(self, decider: Decider) -> None:
-        self._decider = decider
+    def __init__(self, files: CachedFiles) -> None:
+        self._files = files
 
     async def now(self, question: RowQuestion) -> BundleRow:
         """The row as of now. Raises NothingKnown, Busy if it cannot be fetched, and StoreDown."""
         origin, _, fetch, max_age, wait, caller = question
-        found = await self._decider.found(origin, fetch=fetch, max_age=max_age, wait=wait, caller=caller)
+        found = await self._files.found(origin, fetch=fetch, max_age=max_age, wait=wait, caller=caller)
         snapshot, fresh = found.snapshot, found.freshness
         if snapshot is None or fresh is None:
             raise NothingKnown(question)
@@ -74,7 +74,7 @@ class BundleRows:
     @asynccontextmanager
     async def past(self, origin: Origin) -> AsyncIterator[Callable[[RowQuestion], Awaitable[BundleRow]]]:
         """Within the block, find rows of an origin's past. It raises StoreDown, and a question NoVersion."""
-        async with self._decider.past_files(origin) as files:
+        async with self._files.past(origin) as files:
 
             async def find(question: RowQuestion) -> BundleRow:
                 at = question.as_of or datetime.now(UTC)

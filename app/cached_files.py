@@ -1,7 +1,8 @@
 """Parsed robots.txt files from the cache, under the recheck model of the crawler that asks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
@@ -23,6 +24,9 @@ from robots_core.robots.agents import Agent
 Models = Callable[[str, str], Model]
 """The recheck model in force for a host, given the name of the crawler's own model."""
 
+PAST_ORIGINS = 8
+"""Origins whose histories are in memory at once: each may take 640 KiB, and a parsed file more."""
+
 BatchMemo = dict[tuple[Origin, str, float | None], CachedFile]
 """Files found so far within one batch: by origin, the crawler's own recheck model, and max_age."""
 
@@ -40,24 +44,34 @@ class NoVersion(Exception):
 
 
 class CachedFiles:
-    """The files of a RobotsCache, each parsed once."""
+    """The files of a RobotsCache, each parsed once, in at most `memory_bytes`; and those of the past, by `history`."""
 
     def __init__(
         self,
         cache: RobotsCache,
         history: HistoryReader,
-        parsed: ParsedFiles,
         models: Models,
         visits: Visits,
         clock: Callable[[], float],
+        memory_bytes: int,
     ) -> None:
         self._cache = cache
         self._history = history
-        self._parsed = parsed
+        self._parsed = ParsedFiles(memory_bytes)
         self._models = models
         self._visits = visits
         self._clock = clock
         self._turns = ReadingTurns()
+        self._past_slots = asyncio.Semaphore(PAST_ORIGINS)
+
+    @property
+    def usage(self) -> tuple[int, int]:
+        """The bytes of parsed files in memory, and the number of their origins."""
+        return self._parsed.usage
+
+    def has(self, origin: Origin) -> bool:
+        """Whether memory has anything about the origin."""
+        return self._cache.has(origin)
 
     async def get(
         self,
@@ -121,9 +135,14 @@ class CachedFiles:
             return await self._cache.look_up(origin, recheck)
         return await self._cache.get(origin, recheck, max_age=max_age, wait=wait, caller=caller)
 
-    async def past(self, origin: Origin) -> "PastFiles":
-        """The origin's file as it was at any instant; nothing is fetched. Raises StoreDown."""
-        return PastFiles(origin, await self._history.read(origin), self._history.archived)
+    @asynccontextmanager
+    async def past(self, origin: Origin) -> AsyncIterator["PastFiles"]:
+        """Within the block, the origin's file as it was at any instant; nothing is fetched. Raises StoreDown.
+
+        Others wait while there are PAST_ORIGINS such blocks.
+        """
+        async with self._past_slots:
+            yield PastFiles(origin, await self._history.read(origin), self._history.archived)
 
     async def refresh(self, origin: Origin, caller: str) -> CachedFile:
         """Fetch the file now, whatever the cache has. Raises Busy when the fetch queue is full."""
@@ -135,6 +154,10 @@ class CachedFiles:
         recheck = await self._recheck(origin, None)
         cached, in_use = await self._cache.ingest(origin, fetched, at, recheck, sender)
         return await self._file(origin, cached, ""), in_use
+
+    async def purge(self, origin: Origin) -> None:
+        """Remove the origin's file from the cache of the whole fleet. Raises StoreDown."""
+        await self._cache.purge(origin)
 
     async def _file(self, origin: Origin, cached: CacheResult, dialect: str) -> CachedFile:
         snapshot = cached.snapshot

@@ -4,25 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from app.cache.byte_lru import ByteLRU
-from app.cache.result import CacheResult
-from app.cache.robots_cache import RobotsCache
-from app.cache.visits import Visits
 from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion, PastFiles
 from app.edge.facts import EdgeTable
 from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy, with_delay
-from app.history.reader import HistoryReader
-from app.history.versions import History, Version
 from app.observability.metrics import Metrics
 from app.overrides.apply import apply, decide_by
-from app.overrides.table import Matching, Nothing, Table
-from app.parsed_files import ParsedFiles
+from app.overrides.table import Matching, Table
 from app.work_turns import Overloaded
 from robots_core.origin import Origin
 from robots_core.purposes.policy import PurposePolicy
-from robots_core.robots.access import Busy, Fetched, Successful
+from robots_core.robots.access import Busy, Successful
 from robots_core.robots.agents import Agent
 from robots_core.robots.robots_txt import RobotsTxt
 
@@ -31,49 +25,32 @@ __all__ = ["BatchMemo", "Decider", "Models", "NoVersion"]
 Labels: TypeAlias = tuple[str, str, str, str]
 """The labels that a decision is counted under: verdict, reason, source of the file, dialect."""
 
-PAST_ORIGINS = 8
-"""Origins whose histories are in memory at once: each may take 640 KiB, and a parsed file more."""
-
-
-class OverrideSource(Protocol):
-    """Where the overrides in force come from."""
-
-    @property
-    def table(self) -> Table:
-        """The overrides in force."""
-
 
 class Decider:
-    """Decides questions from the cached files and the operators' overrides; `edge` has the facts beside the verdict.
+    """Decides questions by `files` and the operators' overrides; `edge` has the facts beside the verdict.
 
-    Parsed files take at most `memory_bytes`, and those of overrides a quarter of that. `asked` is called with
-    the key of the origin of every decision, and `log` with every decision. While `is_late`, questions about origins
-    that are not in memory are refused.
+    `overrides` gives those in force; their files, parsed, take at most `override_bytes`. `asked` is called with the key
+    of the origin of every decision, and `log` with every decision. While `is_late`, questions about origins that are
+    not in memory are refused.
     """
 
     def __init__(
         self,
-        cache: RobotsCache,
+        files: CachedFiles,
         clock: Callable[[], float],
         *,
-        memory_bytes: int,
-        models: Models,
-        visits: Visits,
         forbidden: bool,
         metrics: Metrics,
         monotonic: Callable[[], float],
-        history: HistoryReader | None = None,
-        overrides: OverrideSource | None = None,
+        overrides: Callable[[], Table] = Table,
+        override_bytes: int = 0,
         edge: EdgeTable | None = None,
         asked: Callable[[str], None] = lambda _key: None,
         log: Callable[[Decision], None] | None = None,
         is_late: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._cache = cache
-        self._parsed = ParsedFiles(memory_bytes)
-        self._history = history or HistoryReader(cache, None, clock)
-        self._files = CachedFiles(cache, self._history, self._parsed, models, visits, clock)
-        self._overriding = _Overriding(overrides or Nothing(), metrics, memory_bytes // 4)
+        self.files = files
+        self._overriding = _Overriding(overrides, metrics, override_bytes)
         self._edge = EdgeTable() if edge is None else edge
         self._clock = clock
         self._forbidden = forbidden
@@ -82,12 +59,6 @@ class Decider:
         self._log = log
         self._monotonic = monotonic
         self._is_late = is_late
-        self._past_slots = asyncio.Semaphore(PAST_ORIGINS)
-
-    @property
-    def usage(self) -> tuple[int, int]:
-        """The bytes of parsed files in memory, and the number of their origins."""
-        return self._parsed.usage
 
     async def decide(self, question: Question, *, begun: bool = False) -> Decision:
         """Decide a question, fetching if needed. Raises Busy when the fetch queue is full, or the process overloaded.
@@ -112,7 +83,7 @@ class Decider:
         if question.as_of is not None:
             async with self.past(question.origin) as decide:
                 return await decide(question)
-        file = self._files.get_if_fresh(question)
+        file = self.files.get_if_fresh(question)
         if file is None:
             try:
                 file = await self._get_cold(question, begun=begun)
@@ -133,7 +104,7 @@ class Decider:
 
         A question about the past is left to decide(). For `memo` see CachedFiles.get_if_fresh().
         """
-        file = None if question.as_of is not None else self._files.get_if_fresh(question, memo)
+        file = None if question.as_of is not None else self.files.get_if_fresh(question, memo)
         return None if file is None else self._decide_by(file, question)
 
     def note(self, decision: Decision) -> Labels:
@@ -157,7 +128,7 @@ class Decider:
         in the order of their instants. The block raises StoreDown, a question NoVersion.
         """
         started = self._monotonic()
-        async with self.past_files(origin) as files:
+        async with self.files.past(origin) as files:
 
             async def decide(question: Question) -> Decision:
                 nonlocal started
@@ -167,18 +138,6 @@ class Decider:
                     started = self._monotonic()  # only the first question took the time to read the history
 
             yield decide
-
-    @asynccontextmanager
-    async def past_files(self, origin: Origin) -> AsyncIterator[PastFiles]:
-        """The versions of an origin's file, within the block, for which at most PAST_ORIGINS wait. Raises StoreDown."""
-        async with self._past_slots:
-            yield await self._files.past(origin)
-
-    async def found(
-        self, origin: Origin, *, fetch: bool, max_age: float | None = None, wait: float = 10.0, caller: str = ""
-    ) -> CacheResult:
-        """What is known of an origin, unparsed: see CachedFiles.found(). Raises Busy, and StoreDown without `fetch`."""
-        return await self._files.found(origin, fetch=fetch, max_age=max_age, wait=wait, caller=caller)
 
     async def _decide_past(self, question: Question, files: PastFiles, started: float) -> Decision:
         as_of = question.as_of or datetime.fromtimestamp(self._clock(), UTC)
@@ -195,47 +154,14 @@ class Decider:
         # The past does not change, so there is no time at which to ask again.
         return decision._replace(retry_at=None)
 
-    async def get_file(
-        self, origin: Origin, *, max_age: float | None = None, wait: float = 10.0, caller: str = ""
-    ) -> CachedFile:
-        """The origin's file, fetched if needed; no visit is counted. Raises Busy when the fetch queue is full."""
-        return await self._files.get(origin, max_age=max_age, wait=wait, caller=caller)
-
-    async def history(self, origin: Origin) -> History:
-        """The versions of the origin's file, the current one included; nothing is fetched. Raises StoreDown."""
-        return await self._history.read(origin)
-
-    async def archived(self, origin: Origin, wanted: float | str) -> Version | None:
-        """The version of the archive in use at an instant (Unix seconds), or with an id. Raises StoreDown."""
-        return await self._history.archived(origin, wanted)
-
-    async def archived_around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
-        """The archive's version before this one, and when its next one was first seen. Raises StoreDown."""
-        return await self._history.archived_around(origin, version)
-
-    async def refresh(self, origin: Origin, caller: str = "") -> CachedFile:
-        """Fetch the origin's file now, whatever the cache has. Raises Busy when the fetch queue is full."""
-        return await self._files.refresh(origin, caller)
-
-    async def ingest(self, origin: Origin, fetched: Fetched, at: float, sender: str) -> tuple[CachedFile, bool]:
-        """Take what a caller fetched at `at` (Unix seconds); return the file in use, and whether it is the caller's.
-
-        `sender` is the id of its API key. Raises Busy when too many files are new.
-        """
-        return await self._files.ingest(origin, fetched, at, sender)
-
-    async def purge(self, origin: Origin) -> None:
-        """Remove the origin's file from the cache of the whole fleet. Raises StoreDown."""
-        await self._cache.purge(origin)
-
     async def _get_cold(self, question: Question, *, begun: bool) -> CachedFile:
         agent = question.agent
         # If an override decides, the file does not matter, and its origin may well be down.
         decided = self._overriding.decides(question.target.origin, agent, self._clock())
-        if not begun and self._is_late() and not (decided or self._cache.has(question.origin)):
+        if not begun and self._is_late() and not (decided or self.files.has(question.origin)):
             raise Overloaded
         wait = 0.0 if decided else question.wait
-        return await self._files.get(
+        return await self.files.get(
             question.origin,
             visitor=agent,
             dialect=question.dialect.name,
@@ -265,20 +191,20 @@ class Decider:
 class _Overriding:
     """Applies the overrides in force, and counts their effects and those that shadow overrides would have."""
 
-    def __init__(self, source: OverrideSource, metrics: Metrics, memory_bytes: int) -> None:
-        self._source = source
+    def __init__(self, table: Callable[[], Table], metrics: Metrics, memory_bytes: int) -> None:
+        self._table = table
         self._metrics = metrics
         self._parsed: ByteLRU[Successful, RobotsTxt] = ByteLRU(memory_bytes)
 
     def decides(self, origin: Origin, agent: Agent, now: float) -> bool:
         """Whether an override in force decides for the agent, whatever the file says."""
-        table = self._source.table
+        table = self._table()
         matching = table.find(origin, agent, now) if table else None
         return matching is not None and matching.deciding is not None
 
     def apply(self, decision: Decision) -> Decision:
         """The decision with the overrides in force applied."""
-        table = self._source.table
+        table = self._table()
         if not table:
             return decision
         matching = table.find(decision.question.target.origin, decision.question.agent, decision.now)

@@ -174,6 +174,11 @@ class Settings(BaseSettings):
             raise ValueError(f"it must not be less than PACE_FLOOR={floor:g}")
         return value
 
+    @property
+    def forbidden(self) -> bool:
+        """Whether a 401 or 403 of robots.txt closes a site."""
+        return self.on_forbidden == "deny"
+
     @classmethod
     def read(cls) -> "Settings":
         """Read the environment, then the files in SECRETS_DIR that are named like settings; raises BadSetting.

@@ -17,6 +17,7 @@ from app.cache.freshness import Snapshot
 from app.cache.origin_lists import OriginLists
 from app.decide import Decider, Models
 from app.edge.replica import EdgeFacts
+from app.history.reader import HistoryReader
 from app.observability.metrics import Metrics
 from app.overrides.replica import Overrides
 from app.pacing.permits import Permits
@@ -58,6 +59,7 @@ class Services:
     """
 
     decider: Decider
+    history: HistoryReader
     encoder: AnswerEncoder
     caching: AnswerCaching
     store: GuardedClient

@@ -16,7 +16,7 @@ from app.cli.client import ServiceClient
 from app.cli.exit_codes import Failed, Parser
 from app.cli.standalone import standalone
 from app.decide import Decider
-from app.main.operator_files import agent_directory, own_agents
+from app.main.operator_files import own_agents
 from app.question import Asking, BadQuestion, QuestionIn, agent_from, dialect_from, instant_from, target_from
 from app.settings import Settings
 from robots_core.agents.directory import CATEGORY_MARK, AgentDirectory, UnknownCategory, read_category
@@ -88,7 +88,7 @@ async def asking(arguments: argparse.Namespace, texts: Sequence[str], agents: Se
         return
     settings = Settings.read()
     own = own_agents(settings)
-    known = agent_directory(own)()
+    known = own.value.directory
     try:
         for text in texts:
             target_from(candidates(text)[0])
@@ -174,7 +174,7 @@ class LocalAsker:
     async def warnings(self, url: str, profile: str | None) -> Sequence[dict[str, Any]]:
         """As Asker has it."""
         origin = target_from(url).origin
-        file = await self._decider.get_file(origin.with_profile(profile), wait=self._wait)
+        file = await self._decider.files.get(origin.with_profile(profile), wait=self._wait)
         if file.robots is None:
             return []
         return [it.model_dump(mode="json") for it in warnings_out(file.robots, content_type_of(file), origin)]

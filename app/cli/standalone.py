@@ -12,8 +12,10 @@ from app.cache.ordering import Purged
 from app.cache.robots_cache import RobotsCache
 from app.cache.snapshot_store import Put
 from app.cache.visits import Tally, Visits
+from app.cached_files import CachedFiles
 from app.decide import Decider, Models
 from app.fetch.network import SystemResolver, client_tls
+from app.history.reader import HistoryReader
 from app.main.fetching import counted_fetch, fetcher_from
 from app.main.operator_files import domain_table, recheck_models
 from app.observability.metrics import Metrics, ServiceState
@@ -61,7 +63,7 @@ class NullVisits:
 
 
 @asynccontextmanager
-async def standalone(settings: Settings, agents: Reread[OwnAgents] | None) -> AsyncIterator[Decider]:
+async def standalone(settings: Settings, agents: Reread[OwnAgents]) -> AsyncIterator[Decider]:
     """Yield a Decider with an empty cache, which fetches as the settings and the file of agents say."""
     resolver = SystemResolver()
     fetcher = fetcher_from(settings, resolver, client_tls(), agents)
@@ -70,16 +72,9 @@ async def standalone(settings: Settings, agents: Reread[OwnAgents] | None) -> As
     store = NullStore()
     clock = StoreClock(time.time, time.monotonic)
     cache = RobotsCache(store, store, counted_fetch(fetcher, metrics), clock, settings.memory_bytes // 2)
-    decider = Decider(
-        cache,
-        clock,
-        memory_bytes=settings.memory_bytes // 2,
-        models=own_models(settings),
-        visits=Visits(NullVisits(), clock),
-        forbidden=settings.on_forbidden == "deny",
-        metrics=metrics,
-        monotonic=time.monotonic,
-    )
+    history, visits = HistoryReader(cache, None, clock), Visits(NullVisits(), clock)
+    files = CachedFiles(cache, history, own_models(settings), visits, clock, settings.memory_bytes // 2)
+    decider = Decider(files, clock, forbidden=settings.forbidden, metrics=metrics, monotonic=time.monotonic)
     async with AsyncExitStack() as stack:
         stack.callback(resolver.close)
         stack.push_async_callback(fetcher.aclose)

@@ -22,7 +22,7 @@ from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
 from app.cli.formatting import printable, row_details, row_line
 from app.cli.standalone import own_models
-from app.main.operator_files import agent_directory, own_agents
+from app.main.operator_files import own_agents
 from app.question import BadQuestion
 from app.settings import Settings
 from robots_core.purposes.policy import PURPOSES, PurposePolicy
@@ -161,7 +161,7 @@ class _Tester:
             body = test.body()
             self._file = self._file or PastedFile.read(body or b"")
             policy = test.policy(PurposePolicy(settings.purposes, settings.enforce_purposes))
-            known = agent_directory(own_agents(settings))()
+            known = own_agents(settings).value.directory
             conditions = Conditions(known, datetime.now(UTC), own_models(settings), forbidden, ROWS_LIMIT)
             trial = read(test, body, conditions, policy)
             return answer(trial, self._file, unexpected("").text.encode(), _log_failure).decode()

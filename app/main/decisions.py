@@ -9,6 +9,7 @@ from pathlib import Path
 from app.archive.reader import ArchiveReader
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Visits
+from app.cached_files import CachedFiles
 from app.decide import Decider, Models
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
@@ -27,17 +28,13 @@ from app.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The Decider, the visits, overrides and edge facts that it reads, and the log that it writes, if any.
-
-    `forbidden`: whether a 401 or 403 of robots.txt closes a site.
-    """
+    """The Decider, the history, visits, overrides and edge facts that it reads, and the log that it writes, if any."""
 
     decider: Decider
+    history: HistoryReader
     visits: Visits
     overrides: Overrides
     edge: EdgeFacts
-    models: Models
-    forbidden: bool
     log: DecisionLog | None
 
     @asynccontextmanager
@@ -54,38 +51,34 @@ def make_decisions(
     files: Files,
     models: Models,
     metrics: Metrics,
-    store_clock: Callable[[], float] | None,
     is_late: Callable[[], bool],
 ) -> Decisions:
-    """The decisions by these files; `models` are the recheck models in force. `store_clock`: None for the server's.
+    """The decisions by these files; `models` are the recheck models in force.
 
     `is_late`: whether this process has so much to do that it should begin no new work.
     """
     clock = store.clocks.fleet
     visits = Visits(RedisVisits(store.redis, clock=clock), clock)
     overrides = Overrides(RedisOverrides(store.redis), clock)
-    edge = EdgeFacts(RedisEdge(store.redis, store_clock), clock)
-    forbidden = settings.on_forbidden == "deny"
+    edge = EdgeFacts(RedisEdge(store.redis, store.clocks.server), clock)
     log = _decision_log(settings, store, metrics)
+    archive = None if files.archive is None else ArchiveReader(files.archive)
+    history = HistoryReader(files.cache, files.history, clock, archive)
+    cached = CachedFiles(files.cache, history, models, visits, clock, settings.memory_bytes // 2)
     decider = Decider(
-        files.cache,
+        cached,
         clock,
-        history=HistoryReader(
-            files.cache, files.history, clock, None if files.archive is None else ArchiveReader(files.archive)
-        ),
-        memory_bytes=settings.memory_bytes // 2,
-        models=models,
-        visits=visits,
-        forbidden=forbidden,
+        forbidden=settings.forbidden,
         metrics=metrics,
         monotonic=time.monotonic,
-        overrides=overrides,
+        overrides=lambda: overrides.table,
+        override_bytes=settings.memory_bytes // 8,
         edge=edge.table,
         is_late=is_late,
         asked=files.lists.note_asked,
         log=None if log is None else log.note,
     )
-    return Decisions(decider, visits, overrides, edge, models, forbidden, log)
+    return Decisions(decider, history, visits, overrides, edge, log)
 
 
 def _decision_log(settings: Settings, store: Store, metrics: Metrics) -> DecisionLog | None:
@@ -94,7 +87,7 @@ def _decision_log(settings: Settings, store: Store, metrics: Metrics) -> Decisio
         return None
     file = FileSink(None if name == "stdout" else Path(name))
     sink = StreamSink(store.redis) if name == "redis" else file
-    writer = LineWriter(settings.decision_log_url, forbidden=settings.on_forbidden == "deny")
+    writer = LineWriter(settings.decision_log_url, forbidden=settings.forbidden)
     chain = Chain(process_name(), time.time, _signing(settings.decision_log_key_file))
     return DecisionLog(sink, writer, settings.decision_log_share, metrics.decision_log_lost, chain=chain)
 

@@ -22,7 +22,7 @@ def fetcher_from(
     settings: Settings,
     resolver: Resolver,
     ssl_context: ssl.SSLContext,
-    agents: Reread[OwnAgents] | None,
+    agents: Reread[OwnAgents],
     clock: Callable[[], float] = time.time,
 ) -> Fetcher:
     """The fetcher that the settings describe, with the fetch profiles of the operator's own crawlers.
@@ -31,7 +31,7 @@ def fetcher_from(
     """
     return Fetcher(
         profile=FetchProfile(settings.user_agent),
-        profiles=dict if agents is None else lambda: agents.value.profiles,
+        profiles=lambda: agents.value.profiles,
         guard=AddressGuard(settings.allow_addresses),
         ports=PortPolicy(every=True) if settings.allow_ports == "*" else PortPolicy(settings.allow_ports),
         resolver=resolver,

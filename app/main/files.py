@@ -71,20 +71,19 @@ def make_files(
     store: Store,
     metrics: Metrics,
     *,
-    store_clock: Callable[[], float] | None,
     resolver: Resolver | None,
-    agents: Reread[OwnAgents] | None,
+    agents: Reread[OwnAgents],
     ssl_context: ssl.SSLContext | None,
     on_answer: Callable[[Origin, float], None],
 ) -> Files:
-    """The files; None for the server's clock, for the system's resolver and for its trust store.
+    """The files; None for the system's resolver, and for its trust store.
 
     `on_answer` gets the seconds of each fetch that the origin answered.
     """
     system_resolver, clock = SystemResolver(), store.clocks.fleet
     fetcher = fetcher_from(settings, resolver or system_resolver, ssl_context or client_tls(), agents, clock)
-    snapshots = RedisSnapshots(store.redis, instance=_instance_name(settings.workers), clock=store_clock)
-    changes = RedisChanges(store.redis, length=settings.changes_length, forbidden=settings.on_forbidden == "deny")
+    snapshots = RedisSnapshots(store.redis, instance=_instance_name(settings.workers), clock=store.clocks.server)
+    changes = RedisChanges(store.redis, length=settings.changes_length, forbidden=settings.forbidden)
     history = RedisHistory(store.redis, clock, lost=metrics.history_lost, changes=changes)
     lists, fetch_log = OriginLists(RedisOriginLists(store.redis), clock), FetchLog(time.monotonic)
     health = FetchHealth(metrics.contradicted)
@@ -109,7 +108,7 @@ def make_files(
 
     cache = RobotsCache(
         snapshots,
-        RedisLeases(store.redis, clock=store_clock),
+        RedisLeases(store.redis, clock=store.clocks.server),
         counted_fetch(fetcher, metrics),
         clock,
         settings.memory_bytes // 2,

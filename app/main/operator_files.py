@@ -3,6 +3,8 @@
 import shlex
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 from app import agents_file
 from app.agents_file import OwnAgents
@@ -15,26 +17,32 @@ from app.pacing.pools import PaceBy, pool_of
 from app.pacing.schedule import Bounds, host_bounds
 from app.reread import Reread
 from app.settings import BadSetting, Settings
-from robots_core.agents.directory import AgentDirectory, builtin_directory
+from robots_core.agents.directory import builtin_directory
 from robots_core.origin import Origin
 
-
-def domain_table(settings: Settings) -> Reread[DomainTable] | None:
-    """The file that RECHECK_FILE names, or None if it names none."""
-    path = settings.recheck_file
-    return None if path is None else Reread(f"RECHECK_FILE={path}", partial(load, path), path)
+T = TypeVar("T")
 
 
-def own_agents(settings: Settings) -> Reread[OwnAgents] | None:
-    """The file that AGENTS_FILE names, or None if it names none."""
-    path = settings.agents_file
-    return None if path is None else Reread(f"AGENTS_FILE={path}", partial(agents_file.load, path), path)
+def domain_table(settings: Settings) -> Reread[DomainTable]:
+    """The file that RECHECK_FILE names; without one, an empty table."""
+    return _file("RECHECK_FILE", settings.recheck_file, load, DomainTable({}))
 
 
-def api_keys(settings: Settings) -> Reread[Keys] | None:
-    """The file that API_KEYS_FILE names, or None if it names none."""
-    path = settings.api_keys_file
-    return None if path is None else Reread(f"API_KEYS_FILE={path}", partial(load_keys, path), path)
+def own_agents(settings: Settings) -> Reread[OwnAgents]:
+    """The file that AGENTS_FILE names; without one, the crawlers that are known anyway."""
+    return _file("AGENTS_FILE", settings.agents_file, agents_file.load, OwnAgents(builtin_directory(), {}, {}))
+
+
+def api_keys(settings: Settings) -> Reread[Keys]:
+    """The file that API_KEYS_FILE names; without one, the operator's token. Raises BadSetting."""
+    return _file("API_KEYS_FILE", settings.api_keys_file, load_keys, operator_token(settings))
+
+
+def _file(name: str, path: Path | None, load: Callable[[Path], T], otherwise: T) -> Reread[T]:
+    """The content of the file that the setting `name` names, or `otherwise`, which has no paths."""
+    if path is None:
+        return Reread(name, lambda: otherwise)
+    return Reread(f"{name}={path}", partial(load, path), path)
 
 
 def operator_token(settings: Settings) -> Keys:
@@ -54,41 +62,31 @@ def operators_of(settings: Settings) -> str:
     return f'Operators send the token in {path}: curl -H "Authorization: Bearer $(cat {shlex.quote(str(path))})" ...'
 
 
-def agent_directory(agents: Reread[OwnAgents] | None) -> Callable[[], AgentDirectory]:
-    """The crawlers that are known by name now."""
-    builtin = builtin_directory()
-    return (lambda: builtin) if agents is None else (lambda: agents.value.directory)
-
-
-def recheck_models(settings: Settings, table: Reread[DomainTable] | None) -> Models:
+def recheck_models(settings: Settings, table: Reread[DomainTable]) -> Models:
     """The recheck model in force for a host and a crawler."""
-    empty = DomainTable({})
-    return lambda host, own: model(empty if table is None else table.value, host, own, settings.recheck_model)
+    return lambda host, own: model(table.value, host, own, settings.recheck_model)
 
 
-def pools(settings: Settings, table: Reread[DomainTable] | None) -> Callable[[Origin], str]:
+def pools(settings: Settings, table: Reread[DomainTable]) -> Callable[[Origin], str]:
     """The pool of an origin, by the table and PACE_BY."""
-    empty, by = DomainTable({}), PaceBy(settings.pace_by)
+    by = PaceBy(settings.pace_by)
+    domain_of: Callable[[str], str] = str
     if by is PaceBy.DOMAIN:
         from app.pacing.domains import RegistrableDomains
 
-        domain_of: Callable[[str], str] = RegistrableDomains().of
-    else:
-        domain_of = str
-    return lambda origin: pool_of(origin, by, empty if table is None else table.value, domain_of)
+        domain_of = RegistrableDomains().of
+    return lambda origin: pool_of(origin, by, table.value, domain_of)
 
 
-def pace_bounds(
-    default: Bounds, table: Reread[DomainTable] | None, agents: Reread[OwnAgents] | None
-) -> Callable[[str, str], Bounds]:
+def pace_bounds(default: Bounds, table: Reread[DomainTable], agents: Reread[OwnAgents]) -> Callable[[str, str], Bounds]:
     """The bounds of a host's pace for an agent: those of the table, else the agent's own, else `default`.
 
     The floor is never below the agent's own.
     """
 
     def bounds(host: str, token: str) -> Bounds:
-        own = None if agents is None else agents.value.paces.get(token.lower())
-        found = host_bounds(host_bounds(default, own), None if table is None else table.value.pace(host))
+        own = agents.value.paces.get(token.lower())
+        found = host_bounds(host_bounds(default, own), table.value.pace(host))
         if own is None or own.floor is None or own.floor <= found.floor:
             return found
         return Bounds(own.floor, max(own.floor, found.cap), found.budget)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import UTC, datetime
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -24,10 +25,8 @@ from app.main.decisions import Decisions, make_decisions
 from app.main.files import Files, make_files
 from app.main.middleware import add_middleware
 from app.main.operator_files import (
-    agent_directory,
     api_keys,
     domain_table,
-    operator_token,
     operators_of,
     own_agents,
     pace_bounds,
@@ -43,9 +42,10 @@ from app.pacing.schedule import Bounds
 from app.redis.connect import open_connections
 from app.redis.guarded_client import STORE_TIMEOUT
 from app.redis.store_clock import StoreClock, StoreClocks
-from app.reread import on_change, on_sighup
+from app.reread import Reread, on_change, on_sighup
 from app.settings import Settings
 from app.work_turns import WorkTurns
+from robots_core.agents.directory import AgentDirectory
 from robots_core.purposes.policy import PurposePolicy
 
 WITHOUT_KEYS = "API_KEYS_FILE is not set: anyone who can reach this service may ask it."
@@ -79,18 +79,19 @@ def create(
     settings = settings or Settings.read()
     spans = spans or tracing.spans_from_environment()
     table, agents, keys = domain_table(settings), own_agents(settings), api_keys(settings)
+    keys_required = settings.api_keys_file is not None
     # Every part reports to the metrics. They read the state of the parts only when they are scraped.
     metrics = tracing.metrics_for(lambda: _state(store, files, decisions), spans)
 
     # One clock decides: the store's, as far ahead of this process's as it was when last read.
     clocks = StoreClocks(clock, time.monotonic, fleet=StoreClock(clock, steady), server=store_clock)
     store, now = make_store(settings, metrics, clocks, store_timeout), clocks.fleet
-    reread = [file for file in (table, agents, keys, *store.files) if file is not None]
+    read: list[Reread[Any]] = [table, agents, keys, *store.files]
+    files_to_watch = [file for file in read if file.paths]
     files = make_files(
         settings,
         store,
         metrics,
-        store_clock=store_clock,
         resolver=resolver,
         agents=agents,
         ssl_context=ssl_context,
@@ -98,7 +99,7 @@ def create(
     )
     turns = WorkTurns(refused=metrics.request_overloaded)
     models = recheck_models(settings, table)
-    decisions = make_decisions(settings, store, files, models, metrics, store_clock, turns.is_late)
+    decisions = make_decisions(settings, store, files, models, metrics, turns.is_late)
     bounds = pace_bounds(Bounds(settings.pace_floor, settings.pace_cap), table, agents)
     pool_of = pools(settings, table)
     pacing = make_pacing(settings, store, files, decisions, pool_of, bounds, metrics)
@@ -113,8 +114,8 @@ def create(
         for context in (
             BackgroundFailures(metrics.background_failed, time.monotonic).noted(),
             tracing.flushing(spans),
-            on_sighup(*reread),
-            on_change(settings.watch_seconds, *reread) if settings.watch_seconds else nullcontext(),
+            on_sighup(*files_to_watch),
+            on_change(settings.watch_seconds, *files_to_watch) if settings.watch_seconds else nullcontext(),
             store.running(),
             metrics.updating(store.probe, note_lag=turns.note_lag),
             files.running(),
@@ -125,25 +126,28 @@ def create(
             await stack.enter_async_context(context)
         stack.push_async_callback(helpers.aclose)
         stack.push_async_callback(change_polls.aclose)
-        if keys is None:
+        if not keys_required:
             _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))
         if not any(mark in settings.user_agent for mark in ("://", "@")):
             _log.warning(WITHOUT_CONTACT, settings.user_agent)
         await stack.enter_async_context(during())
 
-    known = agent_directory(agents)
-    tags = AnswerTags(known, lambda: decisions.overrides.table, decisions.edge.table, forbidden=decisions.forbidden)
+    def known() -> AgentDirectory:
+        return agents.value.directory
+
+    tags = AnswerTags(known, lambda: decisions.overrides.table, decisions.edge.table, forbidden=settings.forbidden)
     services = Services(
         decider=decisions.decider,
+        history=decisions.history,
         encoder=AnswerEncoder(settings.memory_bytes // 8),
         caching=AnswerCaching(settings.answer_seconds, tags),
         store=store.redis,
         fetch_health=files.health,
         eviction=store.eviction,
         metrics=metrics,
-        models=decisions.models,
+        models=models,
         agents=known,
-        forbidden=decisions.forbidden,
+        forbidden=settings.forbidden,
         policy=PurposePolicy(settings.purposes, settings.enforce_purposes),
         overrides=decisions.overrides,
         permits=pacing.permits,
@@ -158,14 +162,13 @@ def create(
         lifecycle=lifecycle,
     )
     app = application(start, services)
-    operators = operator_token(settings)
     add_middleware(
         app,
-        keys=(lambda: operators) if keys is None else (lambda: keys.value),
+        keys=lambda: keys.value,
         quotas=quotas,
         metrics=metrics,
-        keys_required=keys is not None,
-        loopback_only=keys is None and is_loopback(settings.host) and not settings.allow_unauthenticated,
+        keys_required=keys_required,
+        loopback_only=not keys_required and is_loopback(settings.host) and not settings.allow_unauthenticated,
         access_log=settings.access_log,
         log_client=settings.log_client,
     )
@@ -179,7 +182,7 @@ def _state(store: Store, files: Files, decisions: Decisions) -> ServiceState:
         pubsub_connected=files.listener.connected,
         fetches_in_flight=files.fetcher.queue.in_flight,
         fetches_queued=files.fetcher.queue.waiting,
-        memory={"snapshots": files.cache.usage, "files": decisions.decider.usage},
+        memory={"snapshots": files.cache.usage, "files": decisions.decider.files.usage},
         overrides_loaded=decisions.overrides.loaded and not decisions.overrides.lost,
         store_connections=open_connections(store.client),
         fetches_failing=files.health.failing,

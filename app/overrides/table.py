@@ -7,7 +7,7 @@ delay and the smallest budget hold, whatever their scope. All instants are Unix 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 from typing import Literal, TypeAlias, assert_never
@@ -179,13 +179,6 @@ class Table:
         budgets = [(one.action.documents, one) for one in in_force if isinstance(one.action, Budget)]
         limiting = min(budgets, key=itemgetter(0))[1] if budgets else None
         return Matching(deciding, delaying, shadow_deciding, shadow_delaying, limiting)
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """No overrides: for a service without operators."""
-
-    table: Table = field(default_factory=Table)
 
 
 def _outcome(holding: Sequence[Override]) -> tuple[Override | None, Override | None]:

@@ -106,7 +106,7 @@ class StoreClocks:
     ) -> None:
         """As for StoreClock; tests replace `fleet`, and by `server` the time that it is set to."""
         self.fleet = fleet or StoreClock(clock, steady)
-        self._server = server
+        self.server = server
         self._clock = clock
         self._steady = steady
         self._shards: dict[int, ShardClock] = {}
@@ -120,7 +120,7 @@ class StoreClocks:
         """Note what the servers said, by shard, in reply to what was sent after `asked`, by the steady clock."""
         for shard, now in times.items():
             self.of(shard).sync_reply(now, asked)
-            self.fleet.sync(now if self._server is None else self._server())
+            self.fleet.sync(now if self.server is None else self.server())
 
     def of(self, shard: int) -> ShardClock:
         """The clock of the shard's server."""

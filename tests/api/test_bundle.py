@@ -204,7 +204,7 @@ async def test_rows_are_no_decisions_and_keep_memory_as_it_was(store_url: str) -
             other, "robots_decisions_total", verdict="allow", reason="no_match", source="store", dialect="rfc9309"
         )
         assert decided == 0
-        assert other.app.state["services"].decider.usage == (0, 0)
+        assert other.app.state["services"].decider.files.usage == (0, 0)
 
 
 async def test_few_lines_are_read_ahead_of_their_rows(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ async def test_a_slow_origin_is_listed_with_its_seconds(store_url: str) -> None:
         await service.allowed(f"{origin.url}/")
         assert await listed(service, order="slow") == []
         place = read_target(f"{origin.url}/").origin
-        file = await service.app.state.services.decider.refresh(place)
+        file = await service.app.state.services.decider.files.refresh(place, "")
         service.app.state.services.origin_lists.note_fetch(place, file.cached.snapshot, 4.25)
         (row,) = await listed(service, order="slow")
         assert (row["origin"], row["fetch_seconds"], row["outcome"]) == (origin.url, 4.25, "successful")

@@ -426,7 +426,7 @@ async def test_the_past_is_answered_when_the_store_is_empty(store_url: str, stor
             await service.client.post("/v1/robots/refresh", params={"url": origin.url})
         await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
         # What still waits for the store would be written after it is emptied.
-        writing = service.app.state.services.decider._history._store
+        writing = service.app.state.services.history._store
         await until_so(lambda: not writing._waiting)
         await store_client.flushall()
         service.now = START + 400 * DAY
@@ -462,7 +462,7 @@ async def test_versions_of_the_archive_have_their_neighbours(
                 service.now = START + number * 3600
                 await service.client.post("/v1/robots/refresh", params={"url": origin.url})
             await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
-            writing = service.app.state.services.decider._history._store
+            writing = service.app.state.services.history._store
             await until_so(lambda: not writing._waiting)
             stored = [version["id"] for version in (await answer(service, origin.url))["versions"]]
             last = len(bodies) - 1

@@ -15,7 +15,7 @@ from app.cache.visits import Visits
 from app.cached_files import CachedFiles
 from app.evaluate import Question, evaluate
 from app.history.reader import HistoryReader
-from app.parsed_files import PARSED_FILES, ParsedFiles
+from app.parsed_files import PARSED_FILES
 from app.redis.guarded_client import GuardedClient
 from robots_core.origin import Target, read_target
 from robots_core.robots.access import Successful
@@ -46,10 +46,10 @@ async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
     files = CachedFiles(
         cache,
         HistoryReader(cache, None, clock),
-        ParsedFiles(10**8),
         lambda _host, _name: model,
         Visits(RedisVisits(GuardedClient(store_client, monotonic=lambda: 0.0), clock=clock), clock),
         clock,
+        10**8,
     )
 
     async def ask(target: Target) -> None:

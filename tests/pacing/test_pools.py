@@ -3,7 +3,7 @@
 import pytest
 
 from app.cache.recheck_file import read_table
-from app.main.operator_files import pools
+from app.main.operator_files import domain_table, pools
 from app.pacing.pools import PaceBy, pool_of
 from app.pacing.slots import PaceKey
 from app.settings import Settings
@@ -51,11 +51,12 @@ def test_a_pool_of_the_table_has_the_hosts_of_its_suffixes(url: str, pool: str) 
 def test_pace_by_chooses_the_pool(url: str, origin: str, host: str, domain: str) -> None:
     for by, pool in zip(PaceBy, (origin, host, domain), strict=True):
         settings = Settings(pace_by=by.value)
-        assert pools(settings, None)(read_target(url).origin.with_profile("google")) == pool
+        assert pools(settings, domain_table(settings))(read_target(url).origin.with_profile("google")) == pool
 
 
 def test_an_unknown_suffix_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    pool = pools(Settings(pace_by="domain"), None)
+    settings = Settings(pace_by="domain")
+    pool = pools(settings, domain_table(settings))
     for host in ("a.corp.internal", "b.corp.internal", "printer.lan", "www.example.com", "10.0.0.1"):
         pool(read_target(f"http://{host}/").origin)
     said = [record.getMessage() for record in caplog.records]

@@ -86,7 +86,7 @@ async def bundle(request: Request) -> Response:
         raise Problem(415, "unsupported-media-type", detail, {"Accept": LINES})
     services = services_of(request)
     budget = await services.turns.first()
-    rows = BundleRows(services.decider)
+    rows = BundleRows(services.decider.files)
     answering = partial(OriginTasks[RowQuestion, BundleRow], rows.now, rows.past, budget=budget)
     return AnswerLines(answering, partial(_question, request), _encode, budget, BUNDLE_WINDOW)
 

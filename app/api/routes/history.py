@@ -55,7 +55,7 @@ async def history(
         raise bad_value("version", None, "as=text needs a version; send the id of one.")
     if version is not None and _ID.fullmatch(version) is None:
         raise bad_value("version", version, f"{version[:100]!r} is not a version id; send 8 to 64 hex digits.")
-    versions = await services.decider.history(origin)
+    versions = await services.history.read(origin)
     if version is None:
         return await _all(services, origin, versions)
     found = await _with_end(services, origin, versions, await _find(services, origin, versions, version))
@@ -85,7 +85,7 @@ async def diff(
     origin = _origin(services, url, agent, profile)
     reads = dialect_named(dialect)
     wanted_after, wanted_before = _wanted(to, "to"), _wanted(from_, "from")
-    versions = await services.decider.history(origin)
+    versions = await services.history.read(origin)
     find = partial(_find, services, origin, versions)
     after = _last(origin, versions, services.now()) if wanted_after is None else await find(wanted_after)
     if wanted_before is None:
@@ -115,12 +115,12 @@ async def _find(services: Services, origin: Origin, versions: History, wanted: s
     """The newest version whose digest begins with these digits, or that of an instant; from the archive if need be."""
     if isinstance(wanted, datetime):
         at = wanted.timestamp()
-        found = version_at(versions, at) or await services.decider.archived(origin, at)
+        found = version_at(versions, at) or await services.history.archived(origin, at)
         if found is None:
             raise NoVersion(origin, wanted, versions[0].first_seen if versions else None)
         return found
     found = next((version for version in reversed(versions) if version.digest.hex().startswith(wanted)), None)
-    found = found or await services.decider.archived(origin, wanted)
+    found = found or await services.history.archived(origin, wanted)
     if found is None:
         raise Problem(404, "no-version", f"No stored version of {origin.robots_url} has the id {wanted}.")
     return found
@@ -136,7 +136,7 @@ async def _before(services: Services, origin: Origin, versions: History, version
     index = versions.index(version) if version in versions else 0
     if index:
         return versions[index - 1]
-    found, _ = await services.decider.archived_around(origin, version)
+    found, _ = await services.history.archived_around(origin, version)
     if found is None:
         detail = f"No version of {origin.robots_url} is stored before that of {instant(version.first_seen)}."
         raise Problem(404, "no-version", detail)
@@ -148,7 +148,7 @@ async def _with_end(services: Services, origin: Origin, versions: History, versi
     if version in versions:
         found = _read(versions, versions.index(version))
     else:
-        _, following = await services.decider.archived_around(origin, version)
+        _, following = await services.history.archived_around(origin, version)
         begun = [it.first_seen for it in versions if it.first_seen > version.first_seen]
         until = min(begun if following is None else [following, *begun], default=None)
         snapshot = version.read()

@@ -67,7 +67,7 @@ async def robots(
     reader = None if agent is None else agent_from(agent, known)
     origin = file_origin_from(url, profile, known, reader)
     reads = dialect_from(dialect, reader or ANY_AGENT)
-    file = await services.decider.get_file(origin, max_age=max_age, wait=wait, caller=caller_of(request.scope))
+    file = await services.decider.files.get(origin, max_age=max_age, wait=wait, caller=caller_of(request.scope))
     if as_ == "text" and file.robots is None:
         raise _no_file(origin, file)
     tag = services.caching.tags.of_file(request.scope["query_string"], file)
@@ -110,7 +110,7 @@ async def refresh(request: Request, url: OriginUrl, profile: Profile = None) -> 
     """
     services = services_of(request)
     origin = file_origin_from(url, profile, services.agents())
-    return facts_out(origin, await services.decider.refresh(origin, caller_of(request.scope)))
+    return facts_out(origin, await services.decider.files.refresh(origin, caller_of(request.scope)))
 
 
 @router.put("/v1/robots", responses={**documented(403, 413, 422, 503)})
@@ -128,7 +128,7 @@ async def ingested(
     services = services_of(request)
     origin = file_origin_from(url, profile, services.agents())
     fetched, at = await in_parser(observation.size > SMALL_BODY, read_observation, observation, origin, services.now())
-    file, in_use = await services.decider.ingest(origin, fetched, at, sender)
+    file, in_use = await services.decider.files.ingest(origin, fetched, at, sender)
     return ingested_out(origin, file, fetched, at, in_use=in_use)
 
 
@@ -145,7 +145,7 @@ async def purge(request: Request, url: OriginUrl, profile: Profile = None) -> Re
     others once the store is back, unless it stops before; so repeat the request, which does no harm.
     """
     services = services_of(request)
-    await services.decider.purge(file_origin_from(url, profile, services.agents()))
+    await services.decider.files.purge(file_origin_from(url, profile, services.agents()))
     return Response(status_code=204)
 
 
