@@ -16,11 +16,9 @@ from app.settings import BadSetting
 COMMANDS = {
     "serve": "start the service (the default command)",
     "decide": "decide whether agents may fetch URLs, by fetching the site's robots.txt from here",
-    "why": "explain a decision: the file, the group, the rules, and earlier versions",
     "test": "test a local robots.txt with several URLs and agents",
     "audit": "verify a decision log by the archive alone",
     "archive": "check an archive of versions, or make its index anew",
-    "overrides": "list, set or remove operators' overrides in a running service",
     "agents": "list the crawlers that are known by name",
     "settings": "list the settings with their values and defaults",
     "key": "generate an API key and its lines for API_KEYS_FILE",
@@ -42,7 +40,7 @@ def main() -> int:
     for name, summary in COMMANDS.items():
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == wanted:
-            # Import only this command: the service takes a second to import, and `key` and `overrides` do not need it.
+            # Import only this command: the service takes a second to import, and `key` does not need it.
             # What is imported stays; to look for garbage among it takes a tenth of the time.
             gc.disable()
             command = importlib.import_module(module_of(name))

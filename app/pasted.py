@@ -44,7 +44,7 @@ def deciding(
     snapshot = Snapshot(Successful(200, robots.body, robots.scan.truncated), now)
     cached = CacheResult(snapshot, Freshness(now, State.FRESH, 0.0, stale=False), Source.MEMORY)
     file = CachedFile(cached, robots, 0)
-    return lambda question: Result(_decide(question, file, now, forbidden=forbidden))
+    return lambda question: Result(decide_by_file(question, file, now, forbidden=forbidden))
 
 
 class Simulation:
@@ -61,7 +61,7 @@ class Simulation:
     def decide(self, question: Question) -> Result:
         """Decide a question now, and at each change since the outcome began."""
         files = self._files(question.target.origin, question.agent.recheck)
-        decision, *turns = [_decide(question, file, at, forbidden=self._forbidden) for at, file in files]
+        decision, *turns = [decide_by_file(question, file, at, forbidden=self._forbidden) for at, file in files]
         began = self._now - self._outcome.lasted
         return Result(decision, tuple([(int(turn.now - began), turn) for turn in turns]))
 
@@ -84,6 +84,7 @@ class Simulation:
         return CachedFile(cached, robots, next(self._revisions))
 
 
-def _decide(question: Question, file: CachedFile, now: float, *, forbidden: bool) -> Decision:
+def decide_by_file(question: Question, file: CachedFile, now: float, *, forbidden: bool) -> Decision:
+    """Decide a question by a file alone, with no override."""
     decision = evaluate(question, file, now, forbidden=forbidden)
     return decision if question.policy is None else judge_policy(decision, question.policy)

@@ -58,7 +58,6 @@ EXPRESSIONS = {
     "robots_decisions.cli.origins:_ORIGIN": "match",
     "robots_decisions.cli.sinks:_PART": "fullmatch",
     "app.cli.bare_host:_BARE": "fullmatch",
-    "app.cli.client:_KEY": "fullmatch",
     "app.cli.settings:_PASSWORD": "findall",
     "app.durations:_WRITTEN": "fullmatch",
     "robots_core.diff.effect:_KEPT": "findall",

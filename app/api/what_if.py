@@ -137,14 +137,15 @@ def rechecks_of(targets: Iterable[Target], agents: Iterable[Agent], models: Mode
     names = {agent.recheck for agent in agents}
     rechecks: dict[tuple[Origin, str], Recheck] = {}
     for origin in dict.fromkeys(target.origin for target in targets):
-        rechecks |= {(origin, name): _recheck(models(origin.host, name)) for name in names}
+        rechecks |= {(origin, name): recheck_of(models(origin.host, name)) for name in names}
         if len({(origin, recheck) for (origin, _), recheck in rechecks.items()}) > OUTAGES:
             detail = f"A test can simulate an outcome for at most {OUTAGES} pairs of origin and recheck model."
             raise Problem(422, "too-many-origins", detail, parameter="outcome")
     return rechecks
 
 
-def _recheck(model: Model) -> Recheck:
+def recheck_of(model: Model) -> Recheck:
+    """The recheck for an origin that was not visited before."""
     match model:
         case Recheck():
             return model

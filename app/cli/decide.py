@@ -1,18 +1,31 @@
-"""`python -m app decide`: decide whether agents may fetch URLs, here or by a running service."""
+"""`python -m app decide`: decide whether agents may fetch URLs, by the files of their sites, fetched from here."""
 
 import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
-from app.cli.askers import Asker, add_question, ask, asking, expanded
-from app.cli.client import add_server
+from app.api.serialize import answer_out
+from app.cli.bare_host import candidates
 from app.cli.colours import coloured
-from app.cli.exit_codes import Parser, worst
+from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.formatting import answer_lines, printable
-from robots_core.origin import read_target
+from app.cli.standalone import standalone
+from app.evaluate import Decision, Question
+from app.main.operator_files import own_agents
+from app.question import Asking, BadQuestion, instant_from
+from app.settings import Settings
+from robots_core.agents.directory import AgentDirectory, UnknownCategory
+from robots_core.lint.linter import lint
+from robots_core.origin import Origin
+from robots_core.purposes.policy import PURPOSES, PurposePolicy
+from robots_core.robots.access import Access, Cause, Successful, Unreachable
+from robots_core.robots.dialects import DIALECTS
+
+_NO_HTTPS = frozenset({Cause.CONNECTION, Cause.TIMEOUT, Cause.TLS})
+"""Why a fetch by https fails at a host that has http only."""
 
 
 def add(parser: Parser) -> None:
@@ -37,7 +50,11 @@ def add(parser: Parser) -> None:
         metavar="AGENT",
         help="an agent to look up where the file has no group for --agent; may be repeated",
     )
-    add_question(parser)
+    parser.add_argument("--dialect", choices=list(DIALECTS), help="the dialect; the default depends on the agent")
+    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
+    parser.add_argument(
+        "--purpose", action="append", choices=PURPOSES, help="what the page is wanted for; may be repeated"
+    )
     parser.add_argument(
         "--explain", action="store_true", help="also print every matching rule, and how the group was found"
     )
@@ -45,44 +62,77 @@ def add(parser: Parser) -> None:
         "--warnings", action="store_true", help="also print warnings about each robots.txt, on standard error"
     )
     parser.add_argument("--json", action="store_true", help="print the JSON of GET /v1/allowed, one line per answer")
-    add_server(parser, None)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the answers; return the exit code of the worst verdict. Raise Failed."""
-    return asyncio.run(_decide(arguments))
+    return asyncio.run(_run(arguments))
 
 
-async def _decide(arguments: argparse.Namespace) -> int:
+async def _run(arguments: argparse.Namespace) -> int:
+    settings = Settings.read()
+    own = own_agents(settings)
+    try:
+        asked = list(_questions(arguments, settings, own.value.directory))
+    except (BadQuestion, UnknownCategory) as error:
+        raise Failed(str(error)) from None
     verdicts: list[str] = []
-    warned: set[tuple[str, str | None]] = set()
-    async with asking(arguments, arguments.urls, [*arguments.agent, *arguments.fallback]) as asker:
-        agents = await expanded(asker, arguments.agent)
-        async for answer in _answers(asker, arguments, agents):
-            if arguments.json:
-                lines = [json.dumps(answer, separators=(",", ":"))]
-            else:
-                first, *others = answer_lines(answer)
-                lines = [*([""] if verdicts else []), coloured(first), *others]
-            sys.stdout.write("".join(f"{line}\n" for line in lines))
-            verdicts.append(answer["verdict"])
-            if arguments.warnings:
-                await _warn(asker, answer, warned)
+    warned: set[Origin] = set()
+    async with standalone(settings, own) as decide:
+        for first, *others in asked:
+            decision = await decide(first)
+            for question in others if _lacks_https(decision) else ():
+                other = await decide(question)
+                decision = decision if _lacks_https(other) else other
+            _print(decision, arguments, is_first=not verdicts)
+            verdicts.append(decision.verdict.permission)
+            if arguments.warnings and decision.question.origin not in warned:
+                warned.add(decision.question.origin)
+                _warn(decision)
     return worst(verdicts)
 
 
-async def _answers(asker: Asker, arguments: argparse.Namespace, agents: Sequence[str]) -> AsyncIterator[dict[str, Any]]:
-    for url in arguments.urls:
+def _questions(
+    arguments: argparse.Namespace, settings: Settings, known: AgentDirectory
+) -> Iterator[Sequence[Question]]:
+    """What is asked about each URL for each agent; of a bare host, by https and then by http. Raise BadQuestion."""
+    asking = Asking(known, lambda: datetime.now(UTC), PurposePolicy(settings.purposes, settings.enforce_purposes))
+    at = instant_from(arguments.at)
+    agents = dict.fromkeys(token for name in arguments.agent for token in known.expand(name))
+    for text in arguments.urls:
         for agent in agents:
-            yield await ask(asker, url, [agent, *arguments.fallback], explain=arguments.explain)
+            names = [agent, *arguments.fallback]
+            yield [
+                asking.question(url, names, arguments.dialect, purpose=arguments.purpose)._replace(at=at)
+                for url in candidates(text)
+            ]
 
 
-async def _warn(asker: Asker, answer: dict[str, Any], warned: set[tuple[str, str | None]]) -> None:
-    """Print the warnings about the file of an answer, unless they have been printed."""
-    url, profile = answer["robots"]["url"], await asker.profile(answer["agent"])
-    if (url, profile) in warned:
+def _access(decision: Decision) -> Access | None:
+    return None if decision.cached.snapshot is None else decision.cached.snapshot.access
+
+
+def _lacks_https(decision: Decision) -> bool:
+    """Whether the fetch failed as those by https do at a host that may have http only."""
+    access = _access(decision)
+    return isinstance(access, Unreachable) and access.cause in _NO_HTTPS
+
+
+def _print(decision: Decision, arguments: argparse.Namespace, *, is_first: bool) -> None:
+    answer = answer_out(decision, explained=arguments.explain).model_dump(mode="json")
+    if arguments.json:
+        lines = [json.dumps(answer, separators=(",", ":"))]
+    else:
+        first, *others = answer_lines(answer)
+        lines = [*([] if is_first else [""]), coloured(first), *others]
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _warn(decision: Decision) -> None:
+    """Print the warnings about the file that decided."""
+    access, origin = _access(decision), decision.question.target.origin
+    if decision.robots is None or not isinstance(access, Successful):
         return
-    warned.add((url, profile))
-    for warning in await asker.warnings(read_target(url).origin.key, profile):
-        message = f"{url}:{warning['line']}: {warning['code']}: {warning['message']}"
+    for warning in lint(decision.robots, access.content_type, origin.key):
+        message = f"{origin.robots_url}:{warning.line}: {warning.code}: {warning.message}"
         sys.stderr.write(printable(message) + "\n")

@@ -8,7 +8,7 @@ from typing import NoReturn
 from robots_core.robots.verdict import Permission
 
 ALLOW, DISALLOW, DEFER, ERROR = 0, 1, 2, 3
-"""Exit codes of `decide`, `why` and `test`; every command exits with ERROR when it fails."""
+"""Exit codes of `decide` and `test`; every command exits with ERROR when it fails."""
 
 INTERRUPTED = 130
 """The exit code that shells report after Ctrl-C."""

@@ -5,6 +5,8 @@ from typing import Any
 
 from robots_core.robots.access import BODY_LIMIT
 
+_PRECEDENCE = {"draft1996": "the first in the file decides"}
+
 
 def printable(text: str) -> str:
     """The text on one line, with characters that are not printable escaped as in Python."""
@@ -13,64 +15,77 @@ def printable(text: str) -> str:
 
 def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     """The lines of an answer of `GET /v1/allowed`, the verdict first."""
-    members = {
-        answer["verdict"]: answer["url"],
-        "agent": f"{answer['agent']}, by {answer['dialect']}",
-        "reason": answer["reason"],
-        "because": answer["explanation"]["summary"],
-        "rule": rule_text(answer["rule"]),
-        "group": _group(answer["group"]),
-        "rate": rate_text(answer["rate"], answer.get("next_rate")),
-        "visit": visit_text(answer["visit"]),
-        "usage": _usage(answer["usage"]),
-        "purposes": _purposes(answer.get("purposes")),
-        "edge": _edge(answer.get("edge")),
-        "robots": _robots(answer["robots"]),
-    }
-    for name, text in members.items():
-        if text is not None:
-            yield f"{name:<9} {printable(text)}"
-    for note in answer.get("notes") or ():
-        yield f"{'note':<9} {printable(_note(note))}"
-    for text in _details(answer["explanation"]):
-        yield printable(text)
+    rule, group, robots = answer["rule"], answer["group"], answer["robots"]
+    members = [
+        (answer["verdict"], answer["url"]),
+        ("agent", f"{answer['agent']}, by {answer['dialect']}"),
+        ("reason", answer["reason"]),
+        ("because", answer["explanation"]["summary"]),
+        ("rule", rule and _rule(rule)),
+        ("group", group and f"{group['token']} (line {group['line']})"),
+        *_facts(answer),
+        ("robots", _robots(robots)),
+        *_explanation(answer),
+    ]
+    if "rules" in answer["explanation"]:
+        members.append(("recheck", robots["recheck_at"]))
+    yield from (printable(f"{name:<9} {text}") for name, text in members if text)
 
 
-def row_line(row: Mapping[str, Any]) -> str:
-    """One line for a row of `POST /v1/test`."""
+def row_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a row of `POST /v1/test`; those after the first are indented."""
     rule = row["rule"]
     why = f"line {rule['line']}: {rule['text']}" if rule else row["explanation"]["summary"]
-    return printable(f"{row['verdict']:<9} {row['agent']} ({row['dialect']})  {row['url']}  {why}")
+    yield printable(f"{row['verdict']:<9} {row['agent']} ({row['dialect']})  {row['url']}  {why}")
+    for name, text in (*_facts(row), *map(_turn, row.get("timeline", ())), *_explanation(row)):
+        yield printable(f"  {name:<9} {text}")
 
 
-def row_details(row: Mapping[str, Any]) -> Iterator[str]:
-    """The further lines of a row, indented: rate, timeline, explanation."""
-    if row["partial"]:
-        yield f"  lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise"
-    rate = rate_text(row["rate"], row["next_rate"])
+def _facts(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What an answer or a row says beside its verdict: each fact with its name."""
+    if answer["partial"]:
+        yield "partial", f"lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise"
+    rate = _rate(answer["rate"], answer["next_rate"])
     if rate is not None:
-        yield f"  rate {printable(rate)}"
-    purposes = _purposes(row.get("purposes"))
-    if purposes is not None:
-        yield f"  purposes {purposes}"
-    for note in row.get("notes") or ():
-        yield f"  note {printable(_note(note))}"
-    for entry in row.get("timeline") or ():
-        yield f"  {printable(_entry(entry))}"
-    for text in _details(row["explanation"]):
-        yield f"  {printable(text)}"
+        yield "rate", rate
+    visit, usage = answer.get("visit"), answer.get("usage")
+    if visit is not None:
+        yield "visit", "welcome now" if visit["now"] else f"not welcome now; next: {visit['next_open'] or 'never'}"
+    if usage is not None:
+        stated = [*usage["content_usage"].items(), *usage["content_signal"].items()]
+        more = f" and {usage['more']} more" if usage["more"] else ""
+        yield "usage", ", ".join(f"{name}={value}" for name, value in stated) + more
+    purposes = answer.get("purposes")
+    if purposes:
+        lines = {name: f" (line {it['line']})" if it["line"] else "" for name, it in purposes.items()}
+        yield "purposes", ", ".join(f"{name} {it['state']}{lines[name]}" for name, it in purposes.items())
+    for note in answer.get("notes") or ():
+        yield "note", f"{note['code']}: {note['message']}"
 
 
-def rule_text(rule: Mapping[str, Any] | None) -> str | None:
-    """A rule with its line number, or None."""
-    return None if rule is None else f"line {rule['line']}: {rule['directive']}: {rule['pattern']}"
+def _explanation(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """How the group was found, which rules matched, and the rates of the day, if `explain` was asked for."""
+    explanation = answer["explanation"]
+    if "rules" not in explanation:
+        return
+    rules, matched = explanation["rules"], explanation["matched"]
+    yield "path", explanation["path"]
+    yield "found", explanation["group"]
+    for rule in rules:
+        yield "matched", f"{_rule(rule)} ({rule['length']} bytes)"
+    if matched > len(rules):
+        yield "", f"and {matched - len(rules)} more"
+    if matched > 1:
+        yield "", _PRECEDENCE.get(answer["dialect"], "the longest decides; allow wins a tie")
+    for span in explanation["schedule"]:
+        yield f"{span['start']}-{span['end']}", _rate(span["rate"]) or "no limit"
 
 
-def _group(group: Mapping[str, Any] | None) -> str | None:
-    return None if group is None else f"{group['token']} (line {group['line']})"
+def _rule(rule: Mapping[str, Any]) -> str:
+    return f"line {rule['line']}: {rule['directive']}: {rule['pattern']}"
 
 
-def rate_text(rate: Mapping[str, Any] | None, following: Mapping[str, Any] | None = None) -> str | None:
+def _rate(rate: Mapping[str, Any] | None, following: Mapping[str, Any] | None = None) -> str | None:
     """A rate in words, and the next one; None for no limit at any time."""
     then = ""
     if following is not None:
@@ -87,62 +102,16 @@ def rate_text(rate: Mapping[str, Any] | None, following: Mapping[str, Any] | Non
     return f"one document every {rate['interval']:g} s ({where}){then}"
 
 
-def visit_text(visit: Mapping[str, Any] | None) -> str | None:
-    """Whether a visit is welcome now, or None."""
-    if visit is None:
-        return None
-    return "welcome now" if visit["now"] else f"not welcome now; next: {visit['next_open'] or 'never'}"
-
-
-def _usage(usage: Mapping[str, Any] | None) -> str | None:
-    if usage is None:
-        return None
-    signals = (usage["content_usage"], usage["content_signal"])
-    more = f" and {usage['more']} more" if usage["more"] else ""
-    return ", ".join(f"{name}={value}" for signal in signals for name, value in signal.items()) + more or None
-
-
-def _purposes(purposes: Mapping[str, Any] | None) -> str | None:
-    if not purposes:
-        return None
-    lines = {name: f" (line {it['line']})" if it["line"] else "" for name, it in purposes.items()}
-    return ", ".join(f"{name} {it['state']}{lines[name]}" for name, it in purposes.items())
-
-
-def _note(note: Mapping[str, Any]) -> str:
-    return f"{note['code']}: {note['message']}"
-
-
-def _edge(edge: Mapping[str, Any] | None) -> str | None:
-    return (
-        None if edge is None else f"pages {edge['state']} since {edge['since']}: {edge['count']}, last {edge['status']}"
-    )
-
-
 def _robots(robots: Mapping[str, Any]) -> str:
     what = [str(robots[name]) for name in ("outcome", "status", "cause") if robots[name] is not None]
     where = f" (at {robots['final_url']})" if robots["final_url"] else ""
-    return f"{robots['url']}{where}: {', '.join(what) or 'not fetched yet'}"
+    return f"{robots['url']}{where}: {', '.join(what)}"
 
 
-def _entry(entry: Mapping[str, Any]) -> str:
-    days, rest = divmod(entry["after"], 86_400)
+def _turn(turn: Mapping[str, Any]) -> tuple[str, str]:
+    """An entry of a timeline."""
+    days, rest = divmod(turn["after"], 86_400)
     hours, seconds = divmod(rest, 3600)
-    minutes = seconds // 60
-    parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number]
-    stale = ", from the copy" if entry["stale"] else ""
-    return f"after {' '.join(parts) or '0 s'}: {entry['verdict']} ({entry['reason']}{stale})"
-
-
-def _details(explanation: Mapping[str, Any]) -> Iterator[str]:
-    if "rules" not in explanation:
-        return
-    yield f"path      {explanation['path']}"
-    yield f"found     {explanation['group']}"
-    for rule in explanation["rules"]:
-        yield f"matched   line {rule['line']}: {rule['directive']}: {rule['pattern']} ({rule['length']} bytes)"
-    omitted = explanation["matched"] - len(explanation["rules"])
-    if omitted > 0:
-        yield f"          and {omitted} more"
-    for span in explanation["schedule"]:
-        yield f"{span['start']}-{span['end']} {rate_text(span['rate']) or 'no limit'}"
+    parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (seconds // 60, "min")) if number]
+    stale = ", from the copy" if turn["stale"] else ""
+    return "after", f"{' '.join(parts) or '0 s'}: {turn['verdict']} ({turn['reason']}{stale})"

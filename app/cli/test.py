@@ -20,7 +20,7 @@ from app.cli.bare_host import candidates
 from app.cli.colours import coloured
 from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
-from app.cli.formatting import printable, row_details, row_line
+from app.cli.formatting import printable, row_lines
 from app.cli.standalone import own_models
 from app.main.operator_files import own_agents
 from app.question import BadQuestion
@@ -110,8 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(text + "\n")
     else:
         for row in rows:
-            sys.stdout.write(coloured(row_line(row)) + "\n")
-            sys.stdout.writelines(f"{line}\n" for line in row_details(row))
+            first, *others = row_lines(row)
+            sys.stdout.writelines(f"{line}\n" for line in (coloured(first), *others))
         tester.warn()
     return worst(row["verdict"] for row in rows)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.formatting import answer_lines, row_details
+from app.cli.formatting import answer_lines, row_lines
 from tests.api.service import running
 from tests.origins import serve, text
 
@@ -69,10 +69,15 @@ async def test_guesses_and_names_share_no_encoded_answer(store_url: str) -> None
 
 def test_rows_of_a_test_show_their_notes() -> None:
     row = {
+        "url": "http://h/",
+        "agent": "A",
+        "dialect": "rfc9309",
+        "verdict": "allow",
+        "rule": None,
         "partial": False,
         "rate": None,
         "next_rate": None,
         "explanation": {"summary": ""},
         "notes": [{"code": "agent-unnamed", "message": "Which?"}],
     }
-    assert list(row_details(row)) == ["  note agent-unnamed: Which?"]
+    assert list(row_lines(row))[1:] == ["  note      agent-unnamed: Which?"]

@@ -6,7 +6,6 @@ import pytest
 
 from app.cli.bare_host import candidates
 from tests.cli.command import run
-from tests.cli.serving import service
 from tests.origins import LoopbackOrigin, http_only, serve, text
 
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
@@ -58,20 +57,6 @@ async def test_decide_reports_https_if_neither_can_be_reached() -> None:
 async def test_server_error_by_https_is_no_reason_for_http() -> None:
     ended = await run("decide", "https.example", "--agent", "ExampleBot", "--json", settings={"ALLOW_PORTS": "*"})
     assert json.loads(ended.out)["url"] == "https://https.example/"  # its name cannot be resolved for http either
-
-
-async def test_why_falls_back_to_http() -> None:
-    async with serve(at_once=http_only(text(200, ROBOTS))) as origin:
-        ended = await run("why", f"{host_of(origin)}/private/", "ExampleBot")
-    assert ended.code == 1
-    assert f"URL       {origin.url}/private/\n" in ended.out
-
-
-async def test_decide_by_a_service_falls_back_to_http(store_url: str, store_client: object) -> None:
-    async with serve(at_once=http_only(text(200, ROBOTS))) as origin, service(store_url) as url:
-        asked = ("--agent", "ExampleBot", "--server", url, "--json")
-        answer = json.loads((await run("decide", f"{host_of(origin)}/", *asked)).out)
-    assert (answer["url"], answer["robots"]["source"]) == (f"{origin.url}/", "fetched")
 
 
 async def test_pasted_file_says_the_same_of_a_bare_host() -> None:

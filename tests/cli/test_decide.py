@@ -47,8 +47,8 @@ async def test_private_address_is_blocked_by_default() -> None:
         ("http://h/", "--agent", "()"),
         ("http://h/", "--agent", "A", "--at", "noon"),
         ("http://h/", "--agent", "A", "--dialect", "latin"),
-        ("http://h/", "--agent", "A", "--server", "nowhere"),
-        ("http://h/", "--agent", "A", "--server", "http://127.0.0.1:1"),
+        ("http://h/", "gopher://h/", "--agent", "A"),
+        ("http://h/", "--agent", "A", "--fallback", "()"),
     ],
 )
 async def test_bad_arguments_exit_with_3_and_an_error(arguments: tuple[str, ...]) -> None:

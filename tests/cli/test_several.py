@@ -7,10 +7,7 @@ import pty
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.cli.command import run
-from tests.cli.serving import service
 from tests.forked import LOOPBACK
 from tests.origins import Exchange, serve, text
 
@@ -58,11 +55,9 @@ async def test_fallback_is_looked_up_where_no_group_names_the_agent() -> None:
     assert "group     examplebot (line 1)" in ended.out
 
 
-@pytest.mark.parametrize("on_server", [False, True])
-async def test_warnings_are_printed_once_for_each_file(store_url: str, store_client: object, on_server: bool) -> None:
-    async with serve(text(200, ROBOTS)) as origin, service(store_url) as url:
-        server = ("--server", url) if on_server else ()
-        arguments = (f"{origin.url}/a", f"{origin.url}/b", "--agent", "ExampleBot", *server)
+async def test_warnings_are_printed_once_for_each_file() -> None:
+    async with serve(text(200, ROBOTS)) as origin:
+        arguments = (f"{origin.url}/a", f"{origin.url}/b", "--agent", "ExampleBot")
         assert (await run("decide", *arguments)).err == ""
         ended = await run("decide", *arguments, "--warnings")
     warned = ended.err.splitlines()
@@ -71,42 +66,22 @@ async def test_warnings_are_printed_once_for_each_file(store_url: str, store_cli
     assert len(warned) == len(set(warned))
 
 
-@pytest.fixture
-def agents_file(tmp_path: Path) -> str:
-    file = tmp_path / "agents.toml"
-    file.write_text('[agents.AcmeBot]\nprofile = "acme"\n[profiles.acme]\nuser_agent = "AcmeBot/2.0"\n')
-    return str(file)
-
-
 async def closed_to_acme(exchange: Exchange) -> None:
     await exchange.send(text(200, "Usr-agent: *\nDisallow: /" if b"AcmeBot/2.0" in exchange.head else ROBOTS))
 
 
-@pytest.mark.parametrize("on_server", [False, True])
-async def test_warnings_are_about_the_file_of_the_fetch_profile(
-    store_url: str, store_client: object, agents_file: str, on_server: bool
-) -> None:
-    async with serve(closed_to_acme) as origin, service(store_url, AGENTS_FILE=agents_file) as url:
-        server = ("--server", url) if on_server else ()
-        arguments = ("decide", f"{origin.url}/a", "--warnings", *server, "--agent")
-        settings = {**LOOPBACK, "AGENTS_FILE": agents_file}
+async def test_warnings_are_about_the_file_of_the_fetch_profile(tmp_path: Path) -> None:
+    file = tmp_path / "agents.toml"
+    file.write_text('[agents.AcmeBot]\nprofile = "acme"\n[profiles.acme]\nuser_agent = "AcmeBot/2.0"\n')
+    settings = {**LOOPBACK, "AGENTS_FILE": str(file)}
+    async with serve(closed_to_acme) as origin:
+        arguments = ("decide", f"{origin.url}/a", "--warnings", "--agent")
         acme = await run(*arguments, "AcmeBot", settings=settings)
         both = await run(*arguments, "acmebot", "--agent", "ExampleBot", settings=settings)
     assert f"{origin.url}/robots.txt:1: unknown-key: " in acme.err
     assert f"{origin.url}/robots.txt:5: typo-key: " not in acme.err
     assert both.err.startswith(acme.err)
     assert f"{origin.url}/robots.txt:5: typo-key: " in both.err
-
-
-async def test_earlier_versions_are_those_of_the_fetch_profile(
-    store_url: str, store_client: object, agents_file: str
-) -> None:
-    async with serve(closed_to_acme) as origin, service(store_url, AGENTS_FILE=agents_file) as url:
-        for agent in ("ExampleBot", "AcmeBot"):
-            await run("decide", f"{origin.url}/a", "--agent", agent, "--server", url)
-        ended = await run("why", f"{origin.url}/a", "AcmeBot", "--server", url, "--json")
-    [version] = json.loads(ended.out)["before"]
-    assert version["size"] == len("Usr-agent: *\nDisallow: /")
 
 
 async def test_blocked_address_names_its_setting() -> None:

@@ -61,8 +61,8 @@ async def test_file_from_stdin_and_json_output() -> None:
 async def test_simulated_outcome_shows_the_timeline_of_the_copy(file: str) -> None:
     ended = await run("test", file, "http://h/private/", "--agent", "A", "--status", "503", "--for", "3d")
     lines = ended.out.splitlines()
-    assert lines[1] == "  after 0 s: disallow (rule, from the copy)"
-    assert lines[2].startswith("  after 29 d")
+    assert lines[1] == "  after     0 s: disallow (rule, from the copy)"
+    assert lines[2].startswith("  after     29 d")
     assert lines[2].endswith(": defer (unreachable)")
 
 
@@ -92,7 +92,7 @@ async def test_a24_a_verdict_that_the_cut_part_could_change_is_marked(tmp_path: 
     ended = await run("test", str(path), "http://h/a", "http://h/robots.txt", "--agent", "A")
     assert ended.out.splitlines() == [
         "disallow  A (rfc9309)  http://h/a  line 2: Disallow: /a",
-        "  lines behind the first 512,000 bytes, which are not read, could say otherwise",
+        "  partial   lines behind the first 512,000 bytes, which are not read, could say otherwise",
         "allow     A (rfc9309)  http://h/robots.txt  /robots.txt itself may always be fetched.",
     ]
 
@@ -100,7 +100,7 @@ async def test_a24_a_verdict_that_the_cut_part_could_change_is_marked(tmp_path: 
 async def test_c12_the_pace_that_bing_inherits_is_told_from_its_own() -> None:
     robots = b"User-agent: *\nCrawl-delay: 20\nDisallow: /y\nUser-agent: bingbot\nDisallow: /x\n"
     ended = await run("test", "-", "http://h/", "--agent", "bingbot", "--explain", given=robots)
-    assert "  rate one document every 20 s (crawl-delay, line 2 of the group for *)" in ended.out.splitlines()
+    assert "  rate      one document every 20 s (crawl-delay, line 2 of the group for *)" in ended.out.splitlines()
     assert "only the Crawl-delay of * (line 2) counts for this crawler, too" in ended.out
 
 

@@ -1,5 +1,6 @@
 """The parts of `robots-decisions check`: sorting in bounded memory, what is done, and whose turn a fetch was."""
 
+import argparse
 import asyncio
 import json
 import os
@@ -7,15 +8,17 @@ import random
 import re
 import tomllib
 from collections.abc import AsyncGenerator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from robots_decisions import Verdict
-from robots_decisions.cli import asking, check, rows, sorting
+from robots_decisions.cli import asking, rows, sorting
 from robots_decisions.cli.batches import BATCH_BYTES, BATCH_LINES, Ranges, batches
 from robots_decisions.cli.entries import LISTED_LINE_LIMIT, URL_LIMIT, Entry, NotAsked, line_of, read_url, record_of
 from robots_decisions.cli.failures import Parser
+from robots_decisions.cli.main import COMMANDS
 from robots_decisions.cli.origins import candidates, origin_of
 from robots_decisions.cli.pace_audit import CRAWLERS, PaceAudit
 from robots_decisions.cli.sorting import Sorter
@@ -180,12 +183,33 @@ def test_the_beginning_of_a_line_that_was_cut_is_not_asked(spaces: int, tmp_path
         read_url(written)
 
 
-def test_every_option_and_member_is_in_the_reference() -> None:
-    page = (ROOT / "docs/reference/cli.md").read_text().partition("\n## check\n")[2].partition("\n## ")[0]
-    parser = Parser()
-    check.add(parser)
+def _reference(command: str) -> str:
+    return (ROOT / "docs/reference/cli.md").read_text().partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+
+
+def _options(parser: argparse.ArgumentParser) -> set[str]:
+    """The options of a command, and of those below it."""
     options = {name for action in parser._actions for name in action.option_strings} - {"-h", "--help"}
-    assert options == set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            options.update(*map(_options, action.choices.values()))
+    return options
+
+
+@pytest.mark.parametrize("command", ["check", "ingest", "overrides", "why"])
+def test_every_option_is_in_the_reference(command: str) -> None:
+    parser = Parser()
+    import_module(f"robots_decisions.cli.{command}").add(parser)
+    assert _options(parser) == set(re.findall(r"^\| `(--[a-z-]+)", _reference(command), re.MULTILINE))
+
+
+def test_every_command_is_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/cli.md").read_text()
+    assert [name for name in COMMANDS if f"| [`{name}`](#{name}) |" not in page] == []
+
+
+def test_every_member_of_a_row_is_in_the_reference() -> None:
+    page = _reference("check")
     members = rows.COLUMNS.keys() | rows.LOG_COLUMNS.keys()
     named = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", page, re.MULTILINE)
     assert members <= {name for cell in named for name in re.findall(r"`([a-z_]+)`", cell)}

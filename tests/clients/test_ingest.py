@@ -5,7 +5,6 @@ import base64
 import gzip
 import json
 import random
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +14,11 @@ import httpx2
 import pytest
 from robots_decisions.cli import warc as warc_module
 from robots_decisions.cli.entries import URL_LIMIT
-from robots_decisions.cli.failures import Failed, Parser
-from robots_decisions.cli.ingest import add
+from robots_decisions.cli.failures import Failed
 from robots_decisions.cli.warc import HEADER_BYTES, MOST_REDIRECTS, Copy, WarcFiles
 
 from tests.clients.commands import Ended, command, run
-from tests.clients.crawling import ROOT, SOURCES
+from tests.clients.crawling import SOURCES
 from tests.faults.until import until
 from tests.operator_token import TOKEN_FILE
 from tests.origins import Exchange, Reply, serve, text
@@ -386,11 +384,3 @@ def test_no_damage_makes_it_fail_unexpectedly(tmp_path: Path) -> None:
             assert all(len(copy.message["robots_base64"]) < 4_000_000 for copy in found)
     assert len(failures) > 100
     assert [error for error in failures if not error.startswith(f"Cannot read {path}: ")] == []
-
-
-def test_every_option_is_in_the_reference() -> None:
-    page = (ROOT / "docs/reference/cli.md").read_text().partition("\n## ingest\n")[2].partition("\n## ")[0]
-    parser = Parser()
-    add(parser)
-    options = {name for action in parser._actions for name in action.option_strings} - {"-h", "--help"}
-    assert options == set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))

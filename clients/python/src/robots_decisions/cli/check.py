@@ -12,10 +12,10 @@ from robots_decisions.cli.entries import LISTED_LINE_LIMIT, NO_URL, UNREADABLE, 
 from robots_decisions.cli.failures import ALLOW, DEFER, DISALLOW, ERROR, Failed, Parser
 from robots_decisions.cli.instants import rfc3339
 from robots_decisions.cli.list_work import Work, add_common
+from robots_decisions.cli.options import PURPOSES
 from robots_decisions.cli.origins import origin_of
 from robots_decisions.cli.sinks import FORMATS, Sink, open_sink
 
-PURPOSES = ("search", "ai-input", "ai-train")
 VERDICTS = ("allow", "disallow", "defer", "none")
 
 WARM_AGENT = "*"

@@ -9,8 +9,10 @@ from robots_decisions.cli.failures import ERROR, INTERRUPTED, Failed, Parser
 
 COMMANDS = {
     "check": ("decide about the URLs of a list, or the fetches of a log", "cli"),
+    "why": ("explain an answer: the file, the group, the rules, and earlier versions", "cli"),
     "bundle": ("write the robots.txt of a list of origins into a Parquet file", "cli,parquet"),
     "ingest": ("send the robots.txt files of WARC files", "cli,warc"),
+    "overrides": ("list, set or remove the overrides of operators", "cli"),
 }
 """The commands, each a module of this package; and the extras of the distribution that it needs."""
 
@@ -30,7 +32,8 @@ def main() -> int:
         command.add(named)
         named.set_defaults(run=command.run)
     arguments = parser.parse_args()
-    sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a terminal may not encode all text
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a terminal may not encode all text
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()

@@ -16,6 +16,9 @@ MAX_CONCURRENCY = 32
 RESTART_WAIT = 60.0
 """Seconds for which the service is asked again while it does not respond: it may be restarting."""
 
+PURPOSES = ("search", "ai-input", "ai-train")
+"""What pages may be wanted for."""
+
 REPORTED_LINES = 10
 """Unreadable lines that are reported one by one."""
 

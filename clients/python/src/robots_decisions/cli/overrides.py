@@ -1,27 +1,28 @@
-"""`python -m app overrides`: list, set and remove the overrides of a running service."""
+"""`robots-decisions overrides`: list, set and remove the overrides of a running service."""
 
 import argparse
-import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from app.cli.client import DEFAULT_SERVER, ServiceClient, add_server
-from app.cli.exit_codes import Failed, Parser
-from app.cli.formatting import printable
-from robots_core.robots.access import BODY_LIMIT
+from robots_decisions.cli.calls import Calls
+from robots_decisions.cli.failures import Failed, Parser
+from robots_decisions.cli.options import add_server, printable
 
 ACTIONS = ("allow", "deny", "delay", "budget", "robots")
+
+READ_LIMIT = 512_001
+"""Bytes of a robots.txt that are read: one more than the service accepts."""
 
 
 def add(parser: Parser) -> None:
     """Add the arguments: what to do, and the override."""
     parser.description = (
-        "List the overrides of a running service, set one, or remove one. An override is an operator's decision in "
-        "place of a robots.txt; the service must take the caller for an operator."
+        "List the overrides of a service, set one, or remove one. An override is an operator's decision in place of a "
+        "robots.txt; the service must take the caller for an operator."
     )
     what = parser.add_subparsers(dest="what", metavar="list|set|remove", required=True, parser_class=Parser)
     listing = what.add_parser("list", help="list the overrides by id")
@@ -31,7 +32,9 @@ def add(parser: Parser) -> None:
     setting.add_argument("--scope", required=True, help="an origin, https://www.example.com, or a host suffix")
     setting.add_argument("--action", required=True, choices=ACTIONS, help="what it does")
     setting.add_argument("--reason", required=True, help="why; answers quote it")
-    setting.add_argument("--agent", action="append", default=[], help="a crawler it holds for; default all")
+    setting.add_argument(
+        "--agent", action="append", dest="agents", default=[], help="a crawler it holds for; default all"
+    )
     setting.add_argument("--delay", type=float, metavar="SECONDS", help="with the action delay: least seconds")
     setting.add_argument(
         "--budget", type=int, metavar="DOCUMENTS", help="with the action budget: the most documents of a pool in a day"
@@ -42,73 +45,54 @@ def add(parser: Parser) -> None:
     removing = what.add_parser("remove", help="remove an override")
     removing.add_argument("id", metavar="ID", help="its id")
     for each in (listing, setting, removing):
-        add_server(each, DEFAULT_SERVER)
+        add_server(each)
     for each in (listing, setting):
         each.add_argument("--json", action="store_true", help="print the JSON of the service, one line per override")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it, and print the overrides that are listed or set. Raise Failed."""
-    return asyncio.run(_run(arguments))
-
-
-async def _run(arguments: argparse.Namespace) -> int:
-    async with ServiceClient(arguments.server) as service:
+    with Calls(arguments) as service:
         match arguments.what:
             case "list":
-                async for record in _all(service, arguments.url):
+                for record in _all(service, arguments.url):
                     _print(record, as_json=arguments.json)
             case "set":
-                path, body = _path(arguments.id), _body(arguments)
-                answer = await service.send("PUT", path, body)
-                _print(service.object_in(answer, expected="id"), as_json=arguments.json)
+                record = service.call("PUT", _path(arguments.id), _message(arguments), expected="id")
+                _print(record, as_json=arguments.json)
             case _:
-                answer = await service.send("DELETE", _path(arguments.id))
-                if answer.status != 204:
-                    service.object_in(answer, expected="detail")
-                    raise service.not_this_service(answer)
+                service.call("DELETE", _path(arguments.id), expected="")
     return 0
 
 
-async def _all(service: ServiceClient, url: str | None) -> AsyncIterator[dict[str, Any]]:
+def _all(service: Calls, url: str | None) -> Iterator[dict[str, Any]]:
     """All overrides, page by page."""
-    given = {} if url is None else {"url": url}
-    cursor: dict[str, str] = {}
+    cursor = None
     while True:
-        answer = await service.send("GET", f"/v1/overrides?{urlencode({**given, **cursor})}")
-        page = service.object_in(answer, expected="overrides")
-        for record in page["overrides"]:
-            yield record
-        if page["next"] is None or page["next"] == cursor.get("cursor"):
+        page = service.get("/v1/overrides", {"url": url, "cursor": cursor}, expected="overrides")
+        yield from page["overrides"]
+        if page["next"] in (None, cursor):
             return
-        cursor = {"cursor": page["next"]}
+        cursor = page["next"]
 
 
 def _path(id_: str) -> str:
-    return f"/v1/overrides/{quote(id_, safe='')}"
+    return f"/v1/overrides/{quote(id_, safe='', errors='replace')}"
 
 
-def _body(arguments: argparse.Namespace) -> Mapping[str, Any]:
-    body = {
-        "scope": arguments.scope,
-        "action": arguments.action,
-        "reason": arguments.reason,
-        "agents": arguments.agent,
-        "delay": arguments.delay,
-        "budget": arguments.budget,
-        "robots": None if arguments.robots is None else _read(arguments.robots),
-        "expires_at": arguments.expires_at,
-        "shadow": arguments.shadow,
-    }
-    return {name: value for name, value in body.items() if value is not None}
+def _message(arguments: argparse.Namespace) -> Mapping[str, Any]:
+    names = ("scope", "action", "reason", "agents", "delay", "budget", "expires_at", "shadow")
+    message = {name: getattr(arguments, name) for name in names}
+    message["robots"] = None if arguments.robots is None else _read(arguments.robots)
+    return {name: value for name, value in message.items() if value is not None}
 
 
 def _read(name: str) -> str:
     try:
         if name == "-":
-            return sys.stdin.buffer.read(BODY_LIMIT + 1).decode()
+            return sys.stdin.buffer.read(READ_LIMIT).decode()
         with Path(name).open("rb") as file:
-            return file.read(BODY_LIMIT + 1).decode()
+            return file.read(READ_LIMIT).decode()
     except OSError as error:
         raise Failed(f"Cannot read {name}: {error.strerror}.") from None
     except UnicodeDecodeError:
