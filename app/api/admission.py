@@ -24,7 +24,7 @@ class Admission:
         self._per_caller = per_caller
         self._detail = f"{too_many}; try again in {retry_after} s."
         self._refused = refused
-        self._retry_after = str(retry_after)
+        self._retry_after = retry_after
         self._under_way: Counter[str] = Counter()
 
     @contextmanager
@@ -33,7 +33,7 @@ class Admission:
         caller = caller_of(scope)
         if self._under_way.total() >= self._at_once or self._under_way[caller] >= self._per_caller:
             self._refused()
-            raise Problem(503, "overloaded", self._detail, {"Retry-After": self._retry_after})
+            raise Problem(503, "overloaded", self._detail, retry_after=self._retry_after)
         self._under_way[caller] += 1
         try:
             yield

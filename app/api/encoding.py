@@ -14,7 +14,6 @@ import msgspec
 from pydantic import BaseModel
 
 from app.api.fragments import fragment, purposes_fragment
-from app.api.problems import Problem
 from app.api.serialize import answer_out, edge_out, usage_out
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Freshness
@@ -138,11 +137,6 @@ class AnswerEncoder:
             self._rows.put(row_key, row, _size(row.members))
             self._files.put(file_key, file, _size({"sitemaps": file.sitemaps, **file.facts, "encoded": file.facts}))
         return row_key, row, file
-
-
-def encode_problem(problem: Problem) -> bytes:
-    """The JSON in place of an item's answer; an answer has no member `problem`."""
-    return msgspec.json.encode({"problem": msgspec.Raw(problem.text)})
 
 
 def _parts(decision: Decision) -> tuple[_Row, _File]:

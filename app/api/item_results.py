@@ -3,24 +3,21 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from app.api.encoding import encode_problem
+import msgspec
+
 from app.api.middleware.answer_room import HeldAnswers
-from app.api.problems import Problem, bad_question, bad_value, busy, no_version, store_down, unexpected
+from app.api.problems import bad_value, problem_of
 from app.api.schemas.answers import AnswerOut
-from app.bundle import NothingKnown
-from app.decide import NoVersion
-from app.observability.logs import REQUEST_ID
-from app.question import BadQuestion
-from app.redis.guarded_client import StoreDown
 from app.validation import unknown_name
-from robots_core.robots.access import Busy
 
 R = TypeVar("R")
 
 
 def encode_result(result: R | Exception, encode: Callable[[R], bytes]) -> bytes:
-    """The JSON of an item's result: an answer, or a problem in its place."""
-    return encode_problem(problem_of(result)) if isinstance(result, Exception) else encode(result)
+    """The JSON of an item's result: an answer, or an object with the member `problem`, which an answer never has."""
+    if isinstance(result, Exception):
+        return msgspec.json.encode({"problem": msgspec.Raw(problem_of(result).text)})
+    return encode(result)
 
 
 def holding(encode: Callable[[R], bytes], held: HeldAnswers) -> Callable[[R], bytes]:
@@ -37,22 +34,3 @@ def read_fields(names: str | None) -> tuple[str, ...] | None:
     for name in wanted.difference(known):
         raise bad_value("fields", name, unknown_name("member", name, known), "bad-request")
     return tuple(name for name in known if name in wanted)
-
-
-def problem_of(error: Exception) -> Problem:
-    """The problem in place of an item's answer."""
-    match error:
-        case Problem():
-            return error
-        case BadQuestion():
-            return bad_question(error)
-        case Busy():
-            return busy(error, retry_after=error.retry_after)
-        case NothingKnown():
-            return Problem(404, "no-file", str(error))
-        case NoVersion():
-            return no_version(error)
-        case StoreDown():
-            return store_down(error, retry_after=1)
-        case _:
-            return unexpected(REQUEST_ID.get() or "")

@@ -1,21 +1,34 @@
-"""A JSON object with one long array, sent in pieces while its items are encoded."""
+"""The answer to many questions: a JSON object with one long array, sent in pieces while its items are encoded."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from app.api.disconnect import while_connected
 from app.api.middleware.http_caching import NO_STORE
+from app.api.services import services_of
 from app.work_turns import YieldBudget
 
 ARRAY_PIECE = 256 * 1024
 """Bytes of items to send in one piece."""
 
 
-async def array_response(name: str, items: Iterable[bytes], budget: YieldBudget) -> Response:
-    """The response `{"name": [items]}`. The items are JSON, taken from the iterable while the response is sent.
+async def array_response(
+    request: Request, name: str, work: Callable[[YieldBudget], Awaitable[Iterable[bytes]]]
+) -> Response:
+    """The response `{"name": [items]}`. The `work` ends if the client leaves; it is given the budget of the request.
 
-    A short response has a Content-Length; a long one is sent in chunks. No cache may store either.
+    The items are JSON, taken from the iterable while the response is sent. A short response has a Content-Length, a
+    long one is sent in chunks, and no cache may store either. Raises Overloaded and ClientDisconnect.
     """
+
+    async def working() -> tuple[Iterable[bytes], YieldBudget]:
+        budget = await services_of(request).turns.first()
+        return await work(budget), budget
+
+    await request.body()
+    items, budget = await while_connected(request.receive, working())
     headers = {"Cache-Control": NO_STORE}
     pieces = _pieces(name, items, budget)
     first = await anext(pieces)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from math import isfinite
 from typing import Any, Final
@@ -15,8 +15,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from app.api.middleware.http_caching import NO_STORE
+from app.bundle import NothingKnown
 from app.decide import NoVersion
 from app.instants import instant
+from app.observability.logs import REQUEST_ID
 from app.question import BadQuestion
 from app.redis.guarded_client import StoreDown
 from app.validation import unknown_name
@@ -35,13 +37,24 @@ QUOTED = 200
 class Problem(HTTPException):
     """An error answer: `slug` names its type for programs, `detail` says what is wrong and what to do.
 
-    `extra` are further members of the problem object, such as the parameter and its value. It is an HTTPException
-    because FastAPI lets only those through while it reads a body.
+    `retry_after` are the seconds after which to ask again: a member of the problem object, and the header Retry-After.
+    `extra` are further members, such as the parameter and its value. It is an HTTPException because FastAPI lets only
+    those through while it reads a body.
     """
 
     def __init__(
-        self, status: int, slug: str, detail: str, headers: Mapping[str, str] | None = None, **extra: object
+        self,
+        status: int,
+        slug: str,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        retry_after: int | None = None,
+        **extra: object,
     ) -> None:
+        if retry_after is not None:
+            headers = {**(headers or {}), "Retry-After": str(retry_after)}
+            extra["retry_after"] = retry_after
         super().__init__(status, detail, headers)
         self.slug = slug
         self.extra = extra
@@ -70,49 +83,42 @@ def bad_value(parameter: str, value: object, detail: str, slug: str | None = Non
     return Problem(422, kind, detail, parameter=parameter, value=_quotable(value))
 
 
-def bad_question(error: BadQuestion) -> Problem:
-    """422 for a parameter of a question that cannot be read."""
-    return bad_value(error.parameter, error.value, str(error))
+def problem_of(error: Exception) -> Problem:
+    """How an error is answered, or stands in place of an item's answer."""
+    match error:
+        case Problem():
+            return error
+        case BadQuestion():
+            return bad_value(error.parameter, error.value, str(error))
+        case RequestValidationError():
+            return invalid(error.errors())
+        case Busy():
+            slug = "overloaded" if isinstance(error, Overloaded) else "busy"
+            return Problem(503, slug, str(error), retry_after=error.retry_after)
+        case NothingKnown():
+            return Problem(404, "no-file", str(error))
+        case NoVersion():
+            earliest = None if error.earliest is None else instant(error.earliest)
+            return Problem(404, "no-version", str(error), earliest=earliest)
+        case StoreDown():
+            return Problem(503, "store-down", f"The store is unavailable: {error}.", retry_after=1)
+        case _:
+            return unexpected(REQUEST_ID.get() or "")
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of `app` as a problem."""
-    for kind, handler in _HANDLERS.items():
-        app.add_exception_handler(kind, handler)
+    """Answer the errors in HANDLED of `app` as problems."""
+    for kind in HANDLED:
+        app.add_exception_handler(kind, answer)
 
 
 async def answer(request: Request, error: Exception) -> Response:
     """Answer one of the errors in HANDLED."""
-    handler = next(_HANDLERS[kind] for kind in type(error).__mro__ if kind in _HANDLERS)
-    return await handler(request, error)
-
-
-async def _problem(_request: Request, error: Problem) -> Response:
-    return error.response()
-
-
-async def _bad_question(_request: Request, error: BadQuestion) -> Response:
-    return bad_question(error).response()
-
-
-async def _busy(_request: Request, error: Busy) -> Response:
-    return busy(error).response()
-
-
-async def _no_version(_request: Request, error: NoVersion) -> Response:
-    return no_version(error).response()
-
-
-async def _store_down(_request: Request, error: StoreDown) -> Response:
-    return store_down(error).response()
-
-
-async def _client_left(_request: Request, _error: ClientDisconnect) -> Response:
-    return Response(status_code=400)  # only the access log sees it
-
-
-async def _invalid(_request: Request, error: RequestValidationError) -> Response:
-    return invalid(error.errors()).response()
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=400)  # only the access log sees it
+    if isinstance(error, HTTPException) and not isinstance(error, Problem):
+        return await _http(request, error)
+    return problem_of(error).response()
 
 
 def invalid(errors: Sequence[Any]) -> Problem:
@@ -149,23 +155,6 @@ def unknown_parameter(name: str, value: str, known: Collection[str]) -> Problem:
         if "url" in known:
             detail += " If it belongs to the page's URL, percent-encode that URL."
     return bad_value(_cut(name), value, detail, "bad-request")
-
-
-def busy(error: Busy, **extra: object) -> Problem:
-    """503 for a question that this process has no room for, or no time."""
-    slug = "overloaded" if isinstance(error, Overloaded) else "busy"
-    return Problem(503, slug, str(error), {"Retry-After": str(error.retry_after)}, **extra)
-
-
-def no_version(error: NoVersion) -> Problem:
-    """404 for an instant of which no version is stored."""
-    earliest = None if error.earliest is None else instant(error.earliest)
-    return Problem(404, "no-version", str(error), earliest=earliest)
-
-
-def store_down(error: StoreDown, **extra: object) -> Problem:
-    """503 for an answer that needs the store, which cannot be used."""
-    return Problem(503, "store-down", f"The store is unavailable: {error}.", {"Retry-After": "1"}, **extra)
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
@@ -253,16 +242,5 @@ def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
     }
 
 
-_HANDLERS: Mapping[type[Any], Callable[[Request, Any], Awaitable[Response]]] = {
-    Problem: _problem,
-    BadQuestion: _bad_question,
-    Busy: _busy,
-    NoVersion: _no_version,
-    StoreDown: _store_down,
-    ClientDisconnect: _client_left,
-    RequestValidationError: _invalid,
-    HTTPException: _http,
-}
-
-HANDLED: tuple[type[Exception], ...] = tuple(_HANDLERS)
-"""The errors that are answered as a problem."""
+HANDLED: Final = (BadQuestion, Busy, ClientDisconnect, HTTPException, NoVersion, RequestValidationError, StoreDown)
+"""The errors that are answered as a problem; a Problem is an HTTPException."""

@@ -20,4 +20,4 @@ def rate_limit_fields(account: QuotaAccount) -> Mapping[str, str]:
 def too_many_requests(error: QuotaExceeded) -> Problem:
     """429 (RFC 6585 4), with Retry-After in whole seconds."""
     seconds = max(1, math.ceil(error.retry_after))
-    return Problem(429, "quota-exceeded", f"{error} Try again in {seconds} s.", {"Retry-After": str(seconds)})
+    return Problem(429, "quota-exceeded", f"{error} Try again in {seconds} s.", retry_after=seconds)

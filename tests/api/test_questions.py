@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from app.api import questions
-from app.api.item_results import problem_of
-from app.api.problems import Problem
+from app.api.problems import Problem, problem_of
 from app.api.questions import question_of, read_all, read_item
 from app.api.routes.permits import PermitIn
 from app.evaluate import Question

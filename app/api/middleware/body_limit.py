@@ -116,7 +116,7 @@ class BodyLimit:
     def _overloaded(self) -> Problem:
         self._refused("bodies")
         detail = "This process holds too many request bodies at once; try again in 1 s."
-        return Problem(503, "overloaded", detail, {"Retry-After": "1"})
+        return Problem(503, "overloaded", detail, retry_after=1)
 
 
 def _has_no_body(scope: Scope) -> bool:

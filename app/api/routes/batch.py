@@ -1,6 +1,6 @@
 """`POST /v1/allowed`: many questions in one request, as one JSON object or as a stream of lines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import partial
 from typing import Annotated
 
@@ -8,7 +8,6 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.answer_all import Answering, answer_all
-from app.api.disconnect import while_connected
 from app.api.item_results import encode_result, holding, read_fields
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
@@ -93,24 +92,21 @@ async def batch(request: Request) -> Response:
         # The known crawlers may change while the stream lasts.
         return AnswerLines(answering, lambda item: question_of(item, asking(request)), encode, budget)
 
-    async def answered() -> tuple[list[bytes], YieldBudget]:
-        budget = await services.turns.first()
-        items = _read(await body_of(request))
+    async def answered(budget: YieldBudget) -> list[bytes]:
+        items = validated(BatchIn, await body_of(request))
+        few(items.items, f", or any number as {LINES}")
         charge(request, len(items.items) - 1)
         held = holding(encode, held_answers(request.scope))
-        return await _answers(services, items, asking(request, items.max_age, items.wait), held, budget), budget
+        return await _answers(services, items, asking(request, items.max_age, items.wait), held, budget)
 
-    await request.body()
-    return await array_response("answers", *await while_connected(request.receive, answered()))
+    return await array_response(request, "answers", answered)
 
 
-def _read(body: object) -> BatchIn:
-    batch = validated(BatchIn, body)
-    count = len(batch.items)
-    if count > ITEMS:
-        detail = f"The batch has {count} items; send at most {ITEMS}, or any number as {LINES}."
-        raise Problem(422, "too-many-items", detail, parameter="items", value=count)
-    return batch
+def few(items: Sized, otherwise: str = "") -> None:
+    """Check the number of items. Raises Problem, which says what may be sent `otherwise`."""
+    if len(items) > ITEMS:
+        detail = f"The batch has {len(items)} items; send at most {ITEMS}{otherwise}."
+        raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
 
 
 async def _answers(

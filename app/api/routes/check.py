@@ -166,13 +166,10 @@ def _response(decision: Decision, cached: str) -> Response:
         fields["Robots-Interval"] = interval_text(rate.value.interval)
     if decision.allowed:
         return Response(status_code=_ALLOWED, headers=fields)
-    why, detail = refusal_out(decision), summary_of(decision)
-    if decision.retry_at is not None:
-        why["retry_after"] = seconds = max(1, math.ceil(decision.retry_at - decision.now))
-        fields["Retry-After"] = str(seconds)
-    if verdict.permission is Permission.DISALLOW:
-        return Problem(403, "disallowed", detail, fields, **why).response()
-    return Problem(503, "deferred", detail, fields, **why).response()
+    status, slug = (403, "disallowed") if verdict.permission is Permission.DISALLOW else (503, "deferred")
+    seconds = None if decision.retry_at is None else max(1, math.ceil(decision.retry_at - decision.now))
+    why = refusal_out(decision)
+    return Problem(status, slug, summary_of(decision), fields, retry_after=seconds, **why).response()
 
 
 def interval_text(seconds: float) -> str:

@@ -63,14 +63,14 @@ async def readyz(request: Request) -> ReadinessOut:
     services = services_of(request)
     phase, store, overrides = services.lifecycle.phase, services.store, services.overrides
     if phase is not Phase.RUNNING:
-        raise Problem(503, "not-ready", f"The service is {phase}.", {"Retry-After": "1"})
+        raise Problem(503, "not-ready", f"The service is {phase}.", retry_after=1)
     with suppress(StoreDown):
         await store.ping()
     trouble = store.trouble
     if services.lifecycle.store_required and not overrides.loaded:
         why = "" if trouble is None else f": {trouble.what}"
         detail = f"The overrides have not been read from the store since the start (REQUIRE_STORE_AT_START){why}."
-        raise Problem(503, "not-ready", detail, {"Retry-After": "1"})
+        raise Problem(503, "not-ready", detail, retry_after=1)
     unknown: Literal["unknown", "lost"] | None = "lost" if overrides.lost else None if overrides.loaded else "unknown"
     fetches: Literal["failing"] | None = "failing" if services.fetch_health.failing else None
     if trouble is None:

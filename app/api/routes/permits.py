@@ -2,32 +2,30 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 import msgspec
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
-from app.api.disconnect import while_connected
-from app.api.encoding import encode_problem
-from app.api.item_results import encode_result, holding, problem_of
+from app.api.item_results import encode_result, holding
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, Whole, body_of, validated
 from app.api.middleware.answer_room import held_answers
 from app.api.middleware.auth import caller_of, charge, is_operator, keys_required
 from app.api.middleware.http_caching import NO_STORE
-from app.api.problems import Problem, bad_value, documented
+from app.api.problems import bad_value, documented
 from app.api.questions import asking, read_all, read_item
-from app.api.routes.batch import ITEMS, FailedOut
+from app.api.routes.batch import ITEMS, FailedOut, few
 from app.api.routing import DirectRoute, api_router, body_schema, query_of
 from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
 from app.durations import read_retry_after
 from app.pacing.permit import BadPermit, SlotRef
-from app.pacing.permits import BatchResult, Encode, Outcome, PermitRequest, PermitResult, Report, Reported
+from app.pacing.permits import Outcome, PermitRequest, PermitResult, Report, Reported
 from app.pacing.schedule import Bound
 from app.pacing.slots import Slot
 from app.question import Asking, QuestionNowIn
@@ -39,8 +37,6 @@ DEFAULT_MAX_WAIT, LONGEST_MAX_WAIT = 10.0, 3600.0
 """Seconds until a slot, by default and at most."""
 
 MIN_COST, MAX_COST = 0.01, 1000.0
-
-T = TypeVar("T")
 
 MAX_RETRY_AFTER = 1e9
 """Seconds: a larger Retry-After is read as this one."""
@@ -162,18 +158,17 @@ async def permit(request: Request) -> Response:
     services, asker = services_of(request), _Asker.of(request.scope)
     encoder, permits, asks = services.encoder, services.permits, asking(request)
     if isinstance(body, dict) and "items" in body:
-        items = _few(validated(PermitsIn, body).items)
-        encode = holding(encoder.encode, held_answers(request.scope))
+        items = validated(PermitsIn, body).items
+        few(items)
 
-        async def answered() -> tuple[Mapping[int, BatchResult], YieldBudget]:
-            budget = await services.turns.first()
+        async def answered(budget: YieldBudget) -> Iterator[bytes]:
             charge(request, len(items) - 1)
             requests = read_all(items, lambda item: read_item(PermitIn, item).request(asks, asker))
-            return await permits.request_batch(requests, encode, budget), budget
+            encode = holding(encoder.encode, held_answers(request.scope))
+            results = await permits.request_batch(requests, encode, budget)
+            return (encode_result(results[number], _with_slot) for number in range(len(items)))
 
-        results, budget = await while_connected(request.receive, answered())
-        encoded = (_encode_item(results[number], encode) for number in range(len(items)))
-        return await array_response("permits", encoded, budget)
+        return await array_response(request, "permits", answered)
     result = await permits.request(read_item(PermitIn, body).request(asks, asker), encoder.encode)
     return _json(_with_slot(result))
 
@@ -205,17 +200,16 @@ async def outcome(request: Request) -> Response:
 async def outcomes(request: Request) -> Response:
     """Report the outcomes of several slots, each as `POST /v1/permits/{permit}/outcome` takes it, with its `permit`."""
     query_of(request, ())
-    items = _few(validated(OutcomesIn, await body_of(request)).items)
-    services, reporter = services_of(request), _Reporter.of(request)
+    items = validated(OutcomesIn, await body_of(request)).items
+    few(items)
+    permits, reporter = services_of(request).permits, _Reporter.of(request)
 
-    async def reported() -> tuple[Mapping[int, Reported | Exception], YieldBudget]:
-        budget = await services.turns.first()
+    async def reported(budget: YieldBudget) -> Iterator[bytes]:
         charge(request, len(items) - 1)
-        return await services.permits.report_batch(read_all(items, reporter.read_item), budget), budget
+        results = await permits.report_batch(read_all(items, reporter.read_item), budget)
+        return (encode_result(results[number], _outcome_out) for number in range(len(items)))
 
-    results, budget = await while_connected(request.receive, reported())
-    encoded = (_encode_report(results[number]) for number in range(len(items)))
-    return await array_response("outcomes", encoded, budget)
+    return await array_response(request, "outcomes", reported)
 
 
 def _json(content: bytes) -> Response:
@@ -271,25 +265,9 @@ class _Asker(NamedTuple):
         return f"{self.id}/{name or self.id}" if self.shares else name or self.id
 
 
-def _few(items: list[T]) -> list[T]:
-    """The items of a batch; raises Problem if there are too many."""
-    if len(items) > ITEMS:
-        detail = f"The batch has {len(items)} items; send at most {ITEMS}."
-        raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
-    return items
-
-
 def _outcome_out(result: Reported) -> bytes:
     backoff = None if result.backoff is None else round(result.backoff, 3)
     return msgspec.json.encode({"released": result.released, "backoff": backoff, "degraded": result.degraded})
-
-
-def _encode_report(result: Reported | Exception) -> bytes:
-    return _outcome_out(result) if isinstance(result, Reported) else encode_problem(problem_of(result))
-
-
-def _encode_item(result: BatchResult, encode: Encode) -> bytes:
-    return _with_slot(result) if isinstance(result, PermitResult) else encode_result(result, encode)
 
 
 def _with_slot(result: PermitResult) -> bytes:

@@ -291,9 +291,7 @@ class ProblemOut(BaseModel):
     detail: str
     parameter: str | None = None
     value: str | float | bool | None = None
-    retry_after: int | None = Field(
-        None, description="Of an item, and of a page that is deferred: seconds after which to ask again."
-    )
+    retry_after: int | None = Field(None, description="Seconds after which to ask again, as in the header.")
     line: int | None = Field(None, description="Of a stream: the number of the request's line that failed.")
     earliest: str | None = Field(None, description="Of no-version: the instant of the earliest stored version, if any.")
     request_id: str | None = Field(None, description="Of an unexpected error: its request id in the service's log.")
