@@ -79,7 +79,7 @@ def test_batch_decisions_have_no_latency() -> None:
 
 def test_two_applications_in_one_process_count_apart() -> None:
     one, other = Metrics(lambda: CALM), Metrics(lambda: CALM)
-    one.overloaded()
+    one.decisions_overloaded.inc()
     assert value(one.text().decode(), "robots_decisions_overloaded_total") == 1
     assert value(other.text().decode(), "robots_decisions_overloaded_total") == 0
 

@@ -184,5 +184,5 @@ def _text_of(override: Override) -> str:
     action = override.action
     seconds = action.seconds if isinstance(action, Delay) else None
     agents, expires_at = override.agents, override.expires_at
-    text = (override.id, override.scope_text, agents, override.action_name, override.reason, expires_at, seconds)
+    text = (override.id, override.scope_text, agents, override.action.name, override.reason, expires_at, seconds)
     return repr((*text, override.shadow))

@@ -70,7 +70,7 @@ class LineWriter:
         if self._forbidden:
             basis["on_forbidden"] = "deny"
         if decision.overrides is not None and decision.overrides.deciding is not None:
-            basis["action"] = decision.overrides.deciding.action_name
+            basis["action"] = decision.overrides.deciding.action.name
         return basis
 
     def _page(self, url: str) -> dict[str, str]:

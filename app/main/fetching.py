@@ -49,7 +49,7 @@ def counted_fetch(fetcher: Fetcher, metrics: Metrics) -> Fetch:
         try:
             fetched = recognise_challenge(await fetcher.fetch(origin, validators, caller))
         except Busy:
-            metrics.fetch_overloaded()
+            metrics.fetches_overloaded.inc()
             raise
         metrics.fetched(fetched.access, time.monotonic() - begun)
         return fetched

@@ -84,11 +84,11 @@ def make_files(
     fetcher = fetcher_from(settings, resolver or system_resolver, ssl_context or client_tls(), agents, clock)
     snapshots = RedisSnapshots(store.redis, instance=_instance_name(settings.workers), clock=store.clocks.server)
     changes = RedisChanges(store.redis, length=settings.changes_length, forbidden=settings.forbidden)
-    history = RedisHistory(store.redis, clock, lost=metrics.history_lost, changes=changes)
+    history = RedisHistory(store.redis, clock, lost=metrics.history_lost.inc, changes=changes)
     lists, fetch_log = OriginLists(RedisOriginLists(store.redis), clock), FetchLog(time.monotonic)
-    health = FetchHealth(metrics.contradicted)
+    health = FetchHealth(metrics.fetches_contradicted.inc)
     archive = None if settings.archive is None else Archive(files_at(settings.archive))
-    writer = None if archive is None else ArchiveWriter(archive, process_name(), lost=metrics.archive_lost)
+    writer = None if archive is None else ArchiveWriter(archive, process_name(), lost=metrics.archive_lost.inc)
 
     def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float) -> None:
         lists.note_fetch(origin, snapshot, seconds)

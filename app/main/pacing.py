@@ -54,8 +54,8 @@ def make_pacing(
         RedisPacer(store.redis, clocks=store.clocks, latency_factor=settings.pace_latency),
         local_pacer,
         store.clocks,
-        clock_stepped=metrics.store_clock_stepped,
-        backoff_given_back=metrics.backoff_given_back,
+        clock_stepped=metrics.store_clock_steps.inc,
+        backoff_given_back=metrics.backoffs_given_back.inc,
     )
     membership = FleetMembership(store.redis, files.snapshots.name, pacer.on_loss)
     fleet_secret = FleetSecret(store.redis, None if secret is None else secret.get_secret_value())

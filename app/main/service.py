@@ -186,7 +186,7 @@ def _state(store: Store, files: Files, decisions: Decisions) -> ServiceState:
         overrides_loaded=decisions.overrides.loaded and not decisions.overrides.lost,
         store_connections=open_connections(store.client),
         fetches_failing=files.health.failing,
-        store_clock_offset=store.clocks.offset,
+        store_clock_offset_seconds=store.clocks.offset,
         store_may_evict=store.eviction.risk is not None,
-        archive_lag=0.0 if files.archive_writer is None else files.archive_writer.lag,
+        archive_lag_seconds=0.0 if files.archive_writer is None else files.archive_writer.lag,
     )

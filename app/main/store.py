@@ -58,6 +58,6 @@ def make_store(settings: Settings, metrics: Metrics, clocks: StoreClocks, timeou
         timeout=timeout,
         connections=settings.redis_connections,
         failed=metrics.store_failed,
-        answered=metrics.store_answered,
+        answered=metrics.store_seconds.observe,
     )
     return Store(client, redis, clocks, EvictionPolicy(redis, time.monotonic), target.files)

@@ -1,4 +1,4 @@
-"""Metrics: one method per counted event, and gauges that are read at each scrape.
+"""Metrics: counters and histograms of events, and gauges that are read at each scrape.
 
 No label holds a value that a caller or an origin chose: no agent, origin or path, and only the class of a status. The
 ids of API keys and the names of pools are chosen by the operator, and at most KEYS_COUNTED of the former get a label.
@@ -8,7 +8,8 @@ import collections
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar, assert_never
+from functools import cache
+from typing import Final, Literal, TypeAlias, assert_never
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -44,23 +45,8 @@ _STORE_FAILURES = ("refused", "unanswered")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 
-C = TypeVar("C")
-
-
 # A gauge beside each counter, which says when it was made: a third of the text, and no rule reads them.
 disable_created_metrics()  # type: ignore[no-untyped-call]
-
-
-class _Children(dict[tuple[str, ...], C]):
-    """A metric's children by label values: looking one up in the library takes longer than counting."""
-
-    def __init__(self, look_up: Callable[..., C]) -> None:
-        super().__init__()
-        self._look_up = look_up
-
-    def __missing__(self, labels: tuple[str, ...]) -> C:
-        child = self[labels] = self._look_up(*labels)
-        return child
 
 
 GaugeMode: TypeAlias = Literal["livemax", "livemin", "livemostrecent", "livesum"]
@@ -69,12 +55,7 @@ GaugeMode: TypeAlias = Literal["livemax", "livemin", "livemostrecent", "livesum"
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """The state of a process; `memory` maps each cache to its bytes and entries.
-
-    `overrides_loaded` is false until the overrides have been read once; until then none is in force.
-    `store_connections` counts open connections, including idle ones. `store_clock_offset` is in seconds.
-    `store_may_evict`: its maxmemory-policy may evict what must not be lost. `archive_lag` is in seconds.
-    """
+    """The state of a process: the values of _GAUGES; and `memory` maps each cache to its bytes and entries."""
 
     store_degraded: bool
     pubsub_connected: bool
@@ -84,15 +65,40 @@ class ServiceState:
     overrides_loaded: bool = True
     store_connections: int = 0
     fetches_failing: bool = False
-    store_clock_offset: float = 0.0
+    store_clock_offset_seconds: float = 0.0
     store_may_evict: bool = False
-    archive_lag: float = 0.0
+    archive_lag_seconds: float = 0.0
+
+
+_GAUGES: Final[Mapping[str, tuple[GaugeMode, str]]] = {
+    "store_degraded": ("livemax", "1 while at least one worker cannot use the store."),
+    "pubsub_connected": ("livemin", "1 while all workers receive the invalidations of other processes."),
+    "fetches_in_flight": ("livesum", "Fetches in flight."),
+    "fetches_queued": ("livesum", "Fetches waiting in the queue."),
+    "overrides_loaded": ("livemin", "1 once all workers have loaded the overrides."),
+    "store_connections": ("livesum", "Open connections to the store, including idle ones."),
+    "fetches_failing": (
+        "livemax",
+        "1 while every fetch of a worker fails and other processes reach the same origins.",
+    ),
+    "store_clock_offset_seconds": (
+        "livemostrecent",
+        "Seconds by which the clock of the store is ahead of that of this process.",
+    ),
+    "store_may_evict": (
+        "livemax",
+        "1 while the maxmemory-policy of the store may evict overrides, or pacing before files.",
+    ),
+    "archive_lag_seconds": ("livemax", "For how long the oldest version waits that is not in the archive yet."),
+}
+"""The gauges of ServiceState, by the names of its members: how the workers' values are joined, and what they say."""
 
 
 class Metrics:
     """Metrics in a registry of their own, so that several applications in one process do not collide.
 
-    `read_state` is called before each scrape.
+    `read_state` is called before each scrape. An event without labels has its metric as an attribute, of which the part
+    that counts it is given `inc` or `observe`; the others have a method.
     """
 
     def __init__(self, read_state: Callable[[], ServiceState]) -> None:
@@ -117,7 +123,7 @@ class Metrics:
             _DECISION_SECONDS,
             "source",
         )
-        self._decisions_overloaded = counter(
+        self.decisions_overloaded = counter(
             "decisions_overloaded",
             "Questions not answered because the fetch queue was full, or the process overloaded.",
         )
@@ -125,14 +131,9 @@ class Metrics:
         self._fetch_seconds = histogram(
             "fetch_seconds", "Duration of fetches, including time in the queue.", _FETCH_SECONDS, "outcome"
         )
-        self._fetches_overloaded = counter("fetches_overloaded", "Fetches not started because the queue was full.")
-        self._contradicted = counter(
+        self.fetches_overloaded = counter("fetches_overloaded", "Fetches not started because the queue was full.")
+        self.fetches_contradicted = counter(
             "fetches_contradicted", "Origins that this process could not reach and another process could."
-        )
-        self._fetches_failing = gauge(
-            "livemax",
-            "fetches_failing",
-            "1 while every fetch of a worker fails and other processes reach the same origins.",
         )
         self._helper_calls = counter("helper_calls", "Pieces of long work done by helper processes.", "outcome")
         self._helper_seconds = counter("helper_cpu_seconds", "CPU time that they took.")
@@ -153,27 +154,16 @@ class Metrics:
         self._background_failures = counter(
             "background_failures", "Records that a background task failed at unexpectedly, and left out.", "task"
         )
-        self._history_lost = counter("history_lost", "Versions missing from the history.")
-        self._archive_lost = counter("archive_lost", "Versions missing from the archive.")
-        self._archive_lag = gauge(
-            "livemax", "archive_lag_seconds", "For how long the oldest version waits that is not in the archive yet."
-        )
-        self._decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
+        self.history_lost = counter("history_lost", "Versions missing from the history.")
+        self.archive_lost = counter("archive_lost", "Versions missing from the archive.")
+        self.decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
         self._permits = counter("permits", "Permits requested.", "outcome")
         bounds = counter("permit_bounds", "Permits granted, by what decided their interval.", "bound")
-        self._of_bound = _Children(bounds.labels)
+        self._of_bound = cache(bounds.labels)
         self._pool_permits = counter("pool_permits", "Permits granted in the pools that the table names.", "pool")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
-        self._clock_steps = counter("store_clock_steps", "Permit queues moved because the clock of the store was set.")
-        self._clock_offset = gauge(
-            "livemostrecent",
-            "store_clock_offset_seconds",
-            "Seconds by which the clock of the store is ahead of that of this process.",
-        )
-        self._may_evict = gauge(
-            "livemax",
-            "store_may_evict",
-            "1 while the maxmemory-policy of the store may evict overrides, or pacing before files.",
+        self.store_clock_steps = counter(
+            "store_clock_steps", "Permit queues moved because the clock of the store was set."
         )
         self._permit_wait = histogram(
             "permit_wait_seconds", "Time from the grant of a permit to its slot.", _WAIT_SECONDS
@@ -181,11 +171,11 @@ class Metrics:
         self._outcomes = counter("outcomes", "Outcomes of permits that callers reported.", "outcome")
         self._page_seconds = histogram("page_seconds", "Duration of page fetches, as callers reported.", _FETCH_SECONDS)
         self._backoffs = counter("backoffs", "Backoffs started or extended by a 429 or 503 of a page.")
-        self._backoffs_given_back = counter(
+        self.backoffs_given_back = counter(
             "backoffs_given_back", "Backoffs that a process knew and the store did not, given back to it."
         )
         self._store_failures = counter("store_failures", "Failed calls to the store.", "kind")
-        self._store_seconds = histogram("store_seconds", "Duration of calls to the store.", _STORE_SECONDS)
+        self.store_seconds = histogram("store_seconds", "Duration of calls to the store.", _STORE_SECONDS)
         key_requests = counter("key_requests", "Requests authenticated by an API key.", "key", "status")
         key_refusals = counter("key_quota_exceeded", "Requests beyond the quota of an API key.", "key")
         self._lag = histogram(
@@ -193,25 +183,19 @@ class Metrics:
         )
         build = gauge("livemax", "build_info", "The running version.", "version", "revision")
         build.labels(__version__, REVISION).set(1)
-        self._connections = gauge("livesum", "store_connections", "Open connections to the store, including idle ones.")
-        self._in_flight = gauge("livesum", "fetches_in_flight", "Fetches in flight.")
-        self._queued = gauge("livesum", "fetches_queued", "Fetches waiting in the queue.")
         self._bytes = gauge("livesum", "memory_bytes", "Bytes in the in-process caches.", "cache")
         self._entries = gauge("livesum", "memory_entries", "Entries of the in-process caches.", "cache")
-        self._degraded = gauge("livemax", "store_degraded", "1 while at least one worker cannot use the store.")
-        self._pubsub_connected = gauge(
-            "livemin", "pubsub_connected", "1 while all workers receive the invalidations of other processes."
-        )
-        self._overrides_loaded = gauge("livemin", "overrides_loaded", "1 once all workers have loaded the overrides.")
-        self._of_request = _Children(requests.labels)
-        self._of_decision = _Children(decisions.labels)
-        self._of_source = _Children(decision_seconds.labels)
-        self._of_override = _Children(self._overridden.labels)
-        self._of_shadow = _Children(self._shadowed.labels)
-        self._of_purpose = _Children(purposes.labels)
+        self._gauges = {name: gauge(mode, name, text) for name, (mode, text) in _GAUGES.items()}
+        # The children by their labels, since the library takes longer to look one up than to count.
+        self._of_request = cache(requests.labels)
+        self._of_decision = cache(decisions.labels)
+        self._of_source = cache(decision_seconds.labels)
+        self._of_override = cache(self._overridden.labels)
+        self._of_shadow = cache(self._shadowed.labels)
+        self._of_purpose = cache(purposes.labels)
         self._purposes_pending: collections.Counter[tuple[tuple[tuple[str, str], ...], bool]] = collections.Counter()
-        self._of_key = _Children(key_requests.labels)
-        self._of_refused_key = _Children(key_refusals.labels)
+        self._of_key = cache(key_requests.labels)
+        self._of_refused_key = cache(key_refusals.labels)
         self._keys: set[str] = set()
         # A counter that does not exist until its first event hides that event from rate().
         for kind in _STORE_FAILURES:
@@ -222,19 +206,15 @@ class Metrics:
     def answered(self, route: str, method: str, status: int, *, deferred: bool = False) -> None:
         """Count a response; `route` is the matched path template, or "" for none."""
         counted = DEFERRED if deferred else _class_of(status)
-        self._of_request[route, method if method in _METHODS else "other", counted].inc()
+        self._of_request(route, method if method in _METHODS else "other", counted).inc()
 
     def decided(
         self, verdict: str, reason: str, source: str, dialect: str, seconds: float | None = None, times: int = 1
     ) -> None:
         """Count a decision, given `times` times; `seconds` is its latency, None for an item of a batch."""
-        self._of_decision[verdict, reason, source, dialect].inc(times)
+        self._of_decision(verdict, reason, source, dialect).inc(times)
         if seconds is not None:
-            self._of_source[source,].observe(seconds)
-
-    def overloaded(self) -> None:
-        """Count a question that was not answered because the fetch queue was full."""
-        self._decisions_overloaded.inc()
+            self._of_source(source).observe(seconds)
 
     def helper_called(self, outcome: str, seconds: float) -> None:
         """Count a call to a helper process, and the CPU seconds that it took."""
@@ -251,12 +231,12 @@ class Metrics:
 
     def key_used(self, key: str, status: int) -> None:
         """Count a request that the API key with this id authenticated, by the status of its response."""
-        self._of_key[self._counted(key), _class_of(status)].inc()
+        self._of_key(self._counted(key), _class_of(status)).inc()
 
     def quota_exceeded(self, key: str) -> None:
         """Count a request that exceeded the quota of the API key with this id."""
         self.rejected("quota-exceeded")
-        self._of_refused_key[self._counted(key),].inc()
+        self._of_refused_key(self._counted(key)).inc()
 
     def _counted(self, key: str) -> str:
         if key not in self._keys:
@@ -267,11 +247,11 @@ class Metrics:
 
     def overridden(self, action: str) -> None:
         """Count a decision to which an override with this action was applied."""
-        self._of_override[action,].inc()
+        self._of_override(action).inc()
 
     def shadowed(self, action: str, *, differs: bool) -> None:
         """Count a decision that a shadow override applies to; `differs`: it would have changed the verdict."""
-        self._of_shadow[action, "true" if differs else "false"].inc()
+        self._of_shadow(action, "true" if differs else "false").inc()
 
     def purposes_judged(self, states: tuple[tuple[str, str], ...], *, enforced: bool) -> None:
         """Count the purposes of a question, each with what the site says about it.
@@ -284,7 +264,7 @@ class Metrics:
         pending, self._purposes_pending = self._purposes_pending, collections.Counter()
         for (states, enforced), times in pending.items():
             for purpose, state in states:
-                self._of_purpose[purpose, state, "true" if enforced else "false"].inc(times)
+                self._of_purpose(purpose, state, "true" if enforced else "false").inc(times)
 
     def fetched(self, found: Access | NotModified, seconds: float) -> None:
         """Count a completed fetch and its duration."""
@@ -292,49 +272,21 @@ class Metrics:
         self._fetches.labels(outcome, cause, status).inc()
         self._fetch_seconds.labels(outcome).observe(seconds)
 
-    def contradicted(self) -> None:
-        """Count an origin that another process could reach and this one could not."""
-        self._contradicted.inc()
-
-    def fetch_overloaded(self) -> None:
-        """Count a fetch that was not started because the queue was full."""
-        self._fetches_overloaded.inc()
-
     def background_failed(self, task: BackgroundTask) -> None:
         """Count an unexpected failure of a background task."""
         self._background_failures.labels(task).inc()
-
-    def history_lost(self) -> None:
-        """Count a version that will be missing from the history of its origin."""
-        self._history_lost.inc()
-
-    def archive_lost(self) -> None:
-        """Count a version that will be missing from the archive."""
-        self._archive_lost.inc()
-
-    def decision_log_lost(self, lines: int) -> None:
-        """Count decisions that are missing from the decision log."""
-        self._decision_log_lost.inc(lines)
 
     def permit_granted(self, wait: float, bound: str, pool: str | None = None, *, degraded: bool) -> None:
         """Count a permit whose slot begins in `wait` seconds, and whose interval `bound` decided.
 
         `pool` is one that the operator has named.
         """
-        self._of_bound[bound,].inc()
+        self._of_bound(bound).inc()
         self._permits.labels("granted").inc()
         if pool is not None:
             self._pool_permits.labels(pool).inc()
         self._permit_wait.observe(wait)
         self._permits_degraded.inc(degraded)
-
-    def store_clock_stepped(self) -> None:
-        """Count a permit queue that was moved because the clock of the store was set."""
-        self._clock_steps.inc()
-
-    def backoff_given_back(self) -> None:
-        """Count a backoff that this process knew and the store did not."""
-        self._backoffs_given_back.inc()
 
     def permit_denied(self, outcome: str, *, degraded: bool = False) -> None:
         """Count a permit that was denied; `outcome` comes from a small fixed set."""
@@ -352,27 +304,15 @@ class Metrics:
         """Count a failed call to the store; `kind` comes from a small fixed set."""
         self._store_failures.labels(kind).inc()
 
-    def store_answered(self, seconds: float) -> None:
-        """Observe the duration of a call to the store."""
-        self._store_seconds.observe(seconds)
-
     def update_gauges(self) -> None:
         """Set the gauges to the current state of this process, and add what was counted beside the counters."""
         self._flush_purposes()
         state = self._read_state()
-        self._degraded.set(state.store_degraded)
-        self._pubsub_connected.set(state.pubsub_connected)
-        self._overrides_loaded.set(state.overrides_loaded)
-        self._fetches_failing.set(state.fetches_failing)
-        self._in_flight.set(state.fetches_in_flight)
-        self._queued.set(state.fetches_queued)
-        self._connections.set(state.store_connections)
-        self._clock_offset.set(state.store_clock_offset)
-        self._may_evict.set(state.store_may_evict)
-        self._archive_lag.set(state.archive_lag)
-        for cache, (size, entries) in state.memory.items():
-            self._bytes.labels(cache).set(size)
-            self._entries.labels(cache).set(entries)
+        for name, gauge in self._gauges.items():
+            gauge.set(getattr(state, name))
+        for name, (size, entries) in state.memory.items():
+            self._bytes.labels(name).set(size)
+            self._entries.labels(name).set(entries)
 
     def text(self) -> bytes:
         """The exposition of all metrics, as CONTENT_TYPE."""

@@ -1,6 +1,7 @@
 """Apply the operators' overrides to a decision; pure."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from app.evaluate import Decision
@@ -17,9 +18,7 @@ def apply(decision: Decision, matching: Matching, parse: Parse) -> Decision:
     """The decision with `matching` applied; its `overrides.deciding` is None if no override decided the verdict."""
     decided = decide_by(decision, matching.deciding, parse)
     override = matching.deciding if decided.verdict.reason is Reason.OVERRIDDEN else None
-    matching = Matching(
-        override, matching.delaying, matching.shadow_deciding, matching.shadow_delaying, matching.limiting
-    )
+    matching = replace(matching, deciding=override)
     if decided is decision and matching.delaying is None:
         return decision._replace(overrides=matching)
     retry_at = decision.retry_at if decided.verdict.permission is Permission.DEFER else None

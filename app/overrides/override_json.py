@@ -150,7 +150,7 @@ def write_override(override: Override) -> dict[str, object]:
     return {
         "scope": override.scope_text,
         "agents": list(override.agents),
-        "action": override.action_name,
+        "action": override.action.name,
         "robots": action.access.body.decode() if isinstance(action, Replace) else None,
         "delay": action.seconds if isinstance(action, Delay) else None,
         "budget": action.documents if isinstance(action, Budget) else None,

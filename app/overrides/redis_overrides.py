@@ -48,7 +48,6 @@ _VERSION, _BYTES, _LOG = ":version", ":octets", ":log"
 """Fields of the hash that are not rows; ids have no colon. The names are those of release 0.1.0."""
 
 _META: Final = frozenset({_VERSION, _BYTES, _LOG})
-_NOTHING: Final = hashlib.sha1(b"", usedforsecurity=False).hexdigest()
 _WRITTEN_VERSION: Final = re.compile(rb"([0-9]{1,17}) ([0-9]{1,12}) ([0-9]{1,17})")
 _ENTRY_LIMIT = 16 * 1024
 

@@ -6,8 +6,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from app.background import BackgroundTask, Surviving, periodically
-from app.overrides.override_store import OverrideStore
-from app.overrides.redis_overrides import AuditEntry, ChangedMeanwhile, OverridesState, OverridesVersion, Row
+from app.overrides.redis_overrides import (
+    AuditEntry,
+    ChangedMeanwhile,
+    OverridesState,
+    OverridesVersion,
+    RedisOverrides,
+    Row,
+)
 from app.overrides.restore import Restorer, has_lost
 from app.overrides.table import Override, Table
 from app.redis.guarded_client import COOLDOWN, StoreDown
@@ -28,10 +34,10 @@ class Overrides:
 
     While the store is down, the last known ones stay in force: an outage of Redis does not open what an operator
     closed. `loaded` is false until they have been read once. `lost` is true while the store has none although it once
-    had some, and this process never read them. Methods raise what those of OverrideStore do.
+    had some, and this process never read them. Methods raise what those of RedisOverrides do.
     """
 
-    def __init__(self, store: OverrideStore, clock: Callable[[], float]) -> None:
+    def __init__(self, store: RedisOverrides, clock: Callable[[], float]) -> None:
         self.table = Table()
         self.rows: dict[str, Row] = {}
         self.loaded = False
@@ -46,7 +52,7 @@ class Overrides:
     async def put(self, override: Override, by: str) -> bool:
         """Set the override, here at once and elsewhere within OVERRIDES_EVERY seconds; whether it is new."""
         new = await self._store.put(override, by, self._clock())
-        _log.info("%s set the override %s: %s %s", by, override.id, override.action_name, override.scope_text)
+        _log.info("%s set the override %s: %s %s", by, override.id, override.action.name, override.scope_text)
         await self.sync()
         return new
 

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 
-from app.overrides.override_store import OverrideStore
-from app.overrides.redis_overrides import ChangedMeanwhile, ManyOverrides, OverridesVersion, Row
+from app.overrides.redis_overrides import ChangedMeanwhile, ManyOverrides, OverridesVersion, RedisOverrides, Row
 
 _log = logging.getLogger(__name__)
 
@@ -13,7 +12,7 @@ _log = logging.getLogger(__name__)
 class Restorer:
     """Writes lost overrides back. They are remembered until they are written, since the store may fail meanwhile."""
 
-    def __init__(self, store: OverrideStore) -> None:
+    def __init__(self, store: RedisOverrides) -> None:
         self._store = store
         self._pending: dict[str, Row] = {}
 

@@ -10,27 +10,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Literal, TypeAlias, assert_never
+from typing import ClassVar, Literal, TypeAlias
 
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from robots_core.robots.agents import Agent
+
+ActionName: TypeAlias = Literal["allow", "deny", "robots", "delay", "budget"]
+"""The name of an action, as JSON and metrics have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
     """Allow every page."""
 
+    name: ClassVar[ActionName] = "allow"
+
 
 @dataclass(frozen=True, slots=True)
 class Deny:
     """Disallow every page."""
+
+    name: ClassVar[ActionName] = "deny"
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
     """Read this file in place of the origin's; `access` stays the same object as long as the override is unchanged."""
 
+    name: ClassVar[ActionName] = "robots"
     access: Successful
 
 
@@ -38,6 +46,7 @@ class Replace:
 class Delay:
     """Leave at least so many seconds between documents; a slower rate of the file stays in force."""
 
+    name: ClassVar[ActionName] = "delay"
     seconds: float
 
 
@@ -45,12 +54,11 @@ class Delay:
 class Budget:
     """Give permits for so many documents a day at most; a smaller budget of the domain table stays in force."""
 
+    name: ClassVar[ActionName] = "budget"
     documents: int
 
 
 Action: TypeAlias = Allow | Deny | Replace | Delay | Budget
-
-ActionName: TypeAlias = Literal["allow", "deny", "robots", "delay", "budget"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +81,6 @@ class Override:
     def scope_text(self) -> str:
         """The scope as text: `https://www.example.com` or `example.com`."""
         return self.scope.key if isinstance(self.scope, Origin) else self.scope
-
-    @property
-    def action_name(self) -> ActionName:
-        """The name of the action, as JSON and metrics have it."""
-        match self.action:
-            case Allow():
-                return "allow"
-            case Deny():
-                return "deny"
-            case Replace():
-                return "robots"
-            case Delay():
-                return "delay"
-            case Budget():
-                return "budget"
-            case _:
-                assert_never(self.action)
 
     @property
     def size(self) -> int:
@@ -195,4 +186,4 @@ _RANKS = {"deny": 0, "robots": 1, "allow": 2, "delay": 3, "budget": 4}
 
 
 def _precedence(override: Override) -> tuple[bool, int, str]:
-    return not override.agents, _RANKS[override.action_name], override.id
+    return not override.agents, _RANKS[override.action.name], override.id
