@@ -6,6 +6,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from app.cli.archive import archive_at
@@ -52,11 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     verifier = LogVerifier(archive, _verifying(arguments.public_key), partial=arguments.partial)
     faults = 0
     try:
-        for path in arguments.verify:
-            for fault in verifier.verify(str(path), _lines(path)):
-                faults += 1
-                sys.stdout.write(printable(f"{fault.place}: {fault.fault}") + "\n")
-        for fault in verifier.end():
+        of_each = (verifier.verify(str(path), _lines(path)) for path in arguments.verify)
+        for fault in chain(chain.from_iterable(of_each), verifier.end()):
             faults += 1
             sys.stdout.write(printable(f"{fault.place}: {fault.fault}") + "\n")
     except BrokenPipeError:  # of the output

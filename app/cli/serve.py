@@ -4,8 +4,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import cast
 
@@ -38,7 +37,7 @@ def add(parser: Parser) -> None:
 def run(_arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT. Raise what prevents the start."""
     # uvicorn raises the signal that stopped it once more. A requested stop is not a failure.
-    signal.signal(signal.SIGTERM, _exit)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     settings = Settings.read()
     check_exposure(settings)
     raise_file_limit()
@@ -47,7 +46,7 @@ def run(_arguments: argparse.Namespace) -> int:
             # In the environment, because workers read their settings there.
             os.environ["REDIS_URL"] = stack.enter_context(serve(settings.data_dir))
         if settings.api_keys_file is None:
-            stack.enter_context(_with_operator_token(settings))
+            _keep_operator_token(settings, stack)
         if settings.workers > 1:
             stack.enter_context(processes.shared_metrics())
         config = configuration(settings)
@@ -67,22 +66,16 @@ def run(_arguments: argparse.Namespace) -> int:
     return 0 if server.started else STARTUP_FAILURE
 
 
-@contextmanager
-def _with_operator_token(settings: Settings) -> Iterator[None]:
+def _keep_operator_token(settings: Settings, stack: ExitStack) -> None:
     """Keep the operator's token in a file, which the environment names for workers. Raise BadSetting."""
-    with ExitStack() as stack:
-        in_data_dir = None if settings.data_dir is None else settings.data_dir / FILE_NAME
-        try:
-            path = stack.enter_context(token_file(settings.operator_token_file or in_data_dir))
-        except ValueError as error:
-            raise BadSetting(f"OPERATOR_TOKEN_FILE={settings.operator_token_file or in_data_dir}: {error}") from None
-        if path is not None:
-            os.environ["OPERATOR_TOKEN_FILE"] = str(path)
-        yield
-
-
-def _exit(_number: int, _frame: object) -> None:
-    sys.exit(0)
+    in_data_dir = None if settings.data_dir is None else settings.data_dir / FILE_NAME
+    wanted = settings.operator_token_file or in_data_dir
+    try:
+        path = stack.enter_context(token_file(wanted))
+    except ValueError as error:
+        raise BadSetting(f"OPERATOR_TOKEN_FILE={wanted}: {error}") from None
+    if path is not None:
+        os.environ["OPERATOR_TOKEN_FILE"] = str(path)
 
 
 def check_exposure(settings: Settings) -> None:

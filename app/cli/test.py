@@ -1,42 +1,40 @@
 """`python -m app test`: test a local robots.txt with several URLs and agents, or what is expected of it."""
 
 import argparse
-import base64
 import json
-import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from app.api.problems import Problem, unexpected
-from app.api.routes.test_file import ROWS_LIMIT, Conditions, TestIn, read
-from app.api.test_rows import PastedFile, answer
-from app.api.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn
+from app.api.problems import Problem
+from app.api.test_rows import PastedFile, Trial, answer
+from app.api.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn, rechecks_of
 from app.cli.bare_host import candidates
 from app.cli.colours import coloured
 from app.cli.exit_codes import Failed, Parser, worst
-from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
+from app.cli.expectations import FORMAT, Tested, junit, read_expectations, report
 from app.cli.formatting import printable, row_lines
 from app.cli.standalone import own_models
 from app.main.operator_files import own_agents
-from app.question import BadQuestion
+from app.question import BadQuestion, agents_from, asked_policy, dialect_from, instant_from, target_from
 from app.settings import Settings
 from robots_core.purposes.policy import PURPOSES, PurposePolicy
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.dialects import DIALECTS
-
-_log = logging.getLogger(__name__)
 
 READ_LIMIT = 4 * BODY_LIMIT
 """Bytes of a file that are read; those past BODY_LIMIT only cause a warning."""
 
 
 class _InPlaceOf(argparse.Action):
-    """An option that stands in for a positional argument, which is then not required."""
+    """An option that stands in for a positional argument, which is then not required.
+
+    With `nargs="*"`, that could not follow an option.
+    """
 
     def __init__(self, option_strings: Sequence[str], dest: str, *, argument: argparse.Action, **kwargs: Any) -> None:
         super().__init__(option_strings, dest, **kwargs)
@@ -105,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failed("Give at least one --agent, or a file of expectations with --expect.")
     tester = _Tester(arguments)
     text = tester.answer(arguments.urls, arguments.agent)
-    rows = _rows(text)
+    rows = json.loads(text)["rows"]
     if arguments.json:
         sys.stdout.write(text + "\n")
     else:
@@ -125,23 +123,16 @@ def _run_expectations(arguments: argparse.Namespace) -> int:
         raise Failed("Only one of the two files can be standard input.")
     expectations = read_expectations(_read(name).decode("utf-8", "replace"), name)
     tester = _Tester(arguments)
-    tested: list[Tested] = []
-    for agent in dict.fromkeys(expectation.agent for expectation in expectations):
-        of_agent = [expectation for expectation in expectations if expectation.agent == agent]
-        for some in _batches(of_agent, ROWS_LIMIT // max(1, len(arguments.dialect or ()))):
-            rows = _rows(tester.answer([expectation.url for expectation in some], [agent]))
-            each = len(rows) // len(some)  # a row for each dialect
-            tested += [Tested(some[at // each], row) for at, row in enumerate(rows)]
-    tested.sort(key=lambda it: it.expectation.line)
+    tested = [
+        Tested(expectation, row)
+        for expectation in expectations
+        for row in json.loads(tester.answer([expectation.url], [expectation.agent]))["rows"]
+    ]
     sys.stdout.writelines(f"{line}\n" for line in report(tested, name))
     tester.warn()
     if arguments.junit is not None:
         _write(arguments.junit, junit(tested, name))
     return int(any(it.differs for it in tested))
-
-
-def _batches(expectations: Sequence[Expectation], size: int) -> Iterator[Sequence[Expectation]]:
-    return (expectations[at : at + size] for at in range(0, len(expectations), size))
 
 
 class _Tester:
@@ -150,44 +141,53 @@ class _Tester:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._settings = Settings.read()
+        self._known = own_agents(self._settings).value.directory
+        self._models = own_models(self._settings)
         self._body = _read(arguments.file)
-        self._file: PastedFile | None = None
+        self._file = PastedFile.read(self._body)
 
     def answer(self, urls: Sequence[str], agents: Sequence[str]) -> str:
         """The answer of `POST /v1/test`. Raise Failed."""
-        settings, test = self._settings, _request(self._arguments, self._body, urls, agents)
-        forbidden = settings.on_forbidden == "deny"
         try:
-            body = test.body()
-            self._file = self._file or PastedFile.read(body or b"")
-            policy = test.policy(PurposePolicy(settings.purposes, settings.enforce_purposes))
-            known = own_agents(settings).value.directory
-            conditions = Conditions(known, datetime.now(UTC), own_models(settings), forbidden, ROWS_LIMIT)
-            trial = read(test, body, conditions, policy)
-            return answer(trial, self._file, unexpected("").text.encode(), _log_failure).decode()
+            trial = self._trial(urls, agents)
         except Problem as problem:
             raise Failed(problem.detail) from None
         except BadQuestion as error:
             raise Failed(str(error)) from None
+        return answer(trial, self._file, b"", _fail).decode()
 
     def warn(self) -> None:
         """Print the warnings about the file on standard error."""
-        for warning in self._file.warnings if self._file else ():
+        for warning in self._file.warnings:
             message = f"{self._arguments.file}:{warning.line}: {warning.code}: {warning.message}"
             sys.stderr.write(printable(message) + "\n")
 
+    def _trial(self, urls: Sequence[str], names: Sequence[str]) -> Trial:
+        arguments, settings = self._arguments, self._settings
+        targets = [target_from(candidates(url)[0]) for url in urls]
+        agents = [agent for name in names for agent in agents_from(name, self._known, "agent")]
+        dialects = arguments.dialect or [None]
+        policy = asked_policy(arguments.purpose, PurposePolicy(settings.purposes, settings.enforce_purposes))
+        if policy is not None and arguments.enforce:
+            policy = policy._replace(enforce=True)
+        outcome = None
+        if (wanted := _outcome(arguments)) is not None:
+            rechecks = rechecks_of(targets, agents, self._models)
+            outcome = wanted.outcome(self._body, rechecks, truncated=False)
+        return Trial(
+            targets,
+            [(agent, dialect_from(dialect, agent).name) for agent in agents for dialect in dialects],
+            instant_from(arguments.at) or datetime.now(UTC),
+            policy,
+            outcome,
+            explained=arguments.explain,
+            forbidden=settings.forbidden,
+        )
 
-def _log_failure(error: Exception) -> None:
-    _log.error("a row of the test failed", exc_info=error)
 
-
-def _rows(answer: str) -> Sequence[Mapping[str, Any]]:
-    """The rows of an answer. Raise Failed if one of them failed, which the log says more about."""
-    rows: list[Mapping[str, Any]] = json.loads(answer)["rows"]
-    for row in rows:
-        if "problem" in row:
-            raise Failed(f"{row['url']} for {row['agent']} ({row['dialect']}): {row['problem']['title']}.")
-    return rows
+def _fail(error: Exception) -> None:
+    """End the command at a row that failed."""
+    raise error
 
 
 def _read(name: str) -> bytes:
@@ -207,26 +207,18 @@ def _write(name: str, report: bytes) -> None:
         raise Failed(f"Cannot write {name}: {error.strerror}.") from None
 
 
-def _request(arguments: argparse.Namespace, body: bytes, urls: Sequence[str], agents: Sequence[str]) -> TestIn:
-    options = {
+def _outcome(arguments: argparse.Namespace) -> SimulatedOutcomeIn | None:
+    options: Mapping[str, Any] = {
         "status": arguments.status,
         "cause": arguments.cause,
         "retry_after": arguments.retry_after,
         "for": arguments.lasting,
     }
     given = {name: value for name, value in options.items() if value is not None}
+    if not (given or arguments.no_copy):
+        return None
     try:
-        return TestIn(
-            robots_base64=base64.b64encode(body).decode("ascii"),
-            urls=[candidates(url)[0] for url in urls],
-            agents=list(agents),
-            dialects=arguments.dialect or [],
-            at=arguments.at,
-            explain=arguments.explain,
-            purpose=arguments.purpose,
-            enforce=arguments.enforce,
-            outcome=SimulatedOutcomeIn(**given, had_copy=not arguments.no_copy) if given or arguments.no_copy else None,
-        )
+        return SimulatedOutcomeIn(**given, had_copy=not arguments.no_copy)
     except ValidationError as error:
         first = error.errors()[0]
         raise Failed(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from None

@@ -112,17 +112,15 @@ async def test(request: Request, test: TestIn) -> Response:
 
 
 class Conditions(NamedTuple):
-    """What a test takes from the service, or from the settings of the command line.
+    """What a test takes from the service.
 
     `known` are the crawlers that are known by name. `forbidden`: whether a 401 or 403 closes the site.
-    `explained_limit` bounds the rows of a test with `explain`.
     """
 
     known: AgentDirectory
     now: datetime
     models: Models
     forbidden: bool
-    explained_limit: int = EXPLAINED_LIMIT
 
 
 def read(test: TestIn, body: bytes | None, conditions: Conditions, policy: PurposePolicy | None) -> Trial:
@@ -152,7 +150,7 @@ def read(test: TestIn, body: bytes | None, conditions: Conditions, policy: Purpo
         explained=test.explain,
         forbidden=conditions.forbidden,
     )
-    if trial.explained and trial.rows > conditions.explained_limit:
-        detail = f"This test has {trial.rows} rows; with explain, send at most {conditions.explained_limit}."
+    if trial.explained and trial.rows > EXPLAINED_LIMIT:
+        detail = f"This test has {trial.rows} rows; with explain, send at most {EXPLAINED_LIMIT}."
         raise Problem(422, "too-many-rows", detail, parameter="urls")
     return trial
