@@ -25,7 +25,7 @@ def holding(encode: Callable[[R], bytes], held: HeldAnswers) -> Callable[[R], by
     return lambda result: held.hold(encode(result))
 
 
-def read_fields(names: str | None) -> tuple[str, ...] | None:
+def read_fields(names: str | None) -> set[str] | None:
     """The members that the answers shall have, of a list with commas; None for all. Raises Problem."""
     if names is None:
         return None
@@ -33,4 +33,4 @@ def read_fields(names: str | None) -> tuple[str, ...] | None:
     wanted = set(names.split(","))
     for name in wanted.difference(known):
         raise bad_value("fields", name, unknown_name("member", name, known), "bad-request")
-    return tuple(name for name in known if name in wanted)
+    return wanted

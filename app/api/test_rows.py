@@ -6,51 +6,23 @@ Nothing here needs the service: a test and a file go in, bytes come out, in a he
 import json
 import time
 import traceback
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
-from app.api.fragments import fragment, purposes_fragment
-from app.api.schemas.answers import (
-    NOTES,
-    PARTIAL,
-    ExplanationOut,
-    ExtensionOut,
-    GroupOut,
-    NextRateOut,
-    NoteOut,
-    ProblemOut,
-    PurposeOut,
-    RateOut,
-    RobotsOut,
-    RuleTextOut,
-    SummaryOut,
-    UsageOut,
-    VisitOut,
-    WarningOut,
-    is_none,
-)
-from app.api.serialize import (
-    answer_out,
-    next_rate_out,
-    notes_out,
-    rate_out,
-    robots_out,
-    rule_out,
-    summary_of,
-    warnings_out,
-)
+from app.api.encoding import AnswerEncoder
+from app.api.schemas.answers import ExplainedRowOut, ExtensionOut, ProblemOut, RobotsOut, RowOut, WarningOut
+from app.api.serialize import answer_out, robots_out, warnings_out
 from app.evaluate import Decision, Question
 from app.instants import instant
 from app.pasted import Result, SimulatedOutcome, deciding
-from robots_core.notes import agent_notes
 from robots_core.origin import Target
-from robots_core.purposes.policy import Purpose, PurposePolicy
+from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.agents import Agent
 from robots_core.robots.as_json import extension_members
 from robots_core.robots.dialects import DIALECTS
@@ -64,37 +36,8 @@ TEST_ROOM = 15 * 1024 * 1024
 """Bytes of answer after which the rows that remain are left out; the last one may take some more."""
 
 
-class TestRowOut(BaseModel):
-    """One decision, as a table shows it. `allowed` is true only for the verdict `allow`."""
-
-    url: str
-    agent: str
-    dialect: str
-    verdict: Permission
-    allowed: bool
-    reason: Reason
-    partial: bool = Field(description=PARTIAL)
-    explanation: SummaryOut = Field(description="Why, in a sentence.")
-    rule: RuleTextOut | None
-    rate: RateOut | None
-    next_rate: NextRateOut | None = Field(description="How the rate changes next; null if it does not.")
-    purposes: dict[Purpose, PurposeOut] | None = Field(
-        None,
-        exclude_if=is_none,
-        description="Whether the site permits each purpose of the test; absent without purposes.",
-    )
-    notes: list[NoteOut] | None = Field(None, exclude_if=is_none, description=NOTES)
-    retry_at: str | None = Field(description="When to ask again, if the verdict is defer.")
-
-
-class ExplainedRowOut(TestRowOut):
-    """A row with `explain`: how its group was found, every rule that matched, and what else the file states."""
-
-    explanation: ExplanationOut | SummaryOut = Field(description="Why, in detail if a file decided.")
-    group: GroupOut | None
-    crawl_delay: float | None
-    visit: VisitOut | None
-    usage: UsageOut | None
+_PLAIN: Final = set(RowOut.model_fields)
+_EXPLAINED: Final = set(ExplainedRowOut.model_fields)
 
 
 class TimelineEntryOut(BaseModel):
@@ -117,7 +60,7 @@ class SimulatedOut(BaseModel):
     timeline: list[TimelineEntryOut]
 
 
-class SimulatedRowOut(TestRowOut, SimulatedOut):
+class SimulatedRowOut(RowOut, SimulatedOut):
     """A row under a simulated outcome."""
 
 
@@ -137,7 +80,7 @@ class FailedRowOut(BaseModel):
 class TestOut(BaseModel):
     """A row per URL, agent and dialect, in this order."""
 
-    rows: list[TestRowOut | ExplainedRowOut | SimulatedRowOut | ExplainedSimulatedRowOut | FailedRowOut]
+    rows: list[RowOut | ExplainedRowOut | SimulatedRowOut | ExplainedSimulatedRowOut | FailedRowOut]
     sitemaps: list[str]
     licenses: list[str]
     extensions: list[ExtensionOut]
@@ -212,11 +155,11 @@ def answer(
     }
     room -= sum(map(len, whole.values()))
     decide = deciding(robots, trial.outcome, trial.at.timestamp(), forbidden=trial.forbidden)
-    encoder = Rows(explained=trial.explained)
+    encoder = AnswerEncoder()
     rows: list[bytes] = []
     for question in trial.questions():
         try:
-            row = encoder.encode(decide(question))
+            row = _row(decide(question), encoder, explained=trial.explained)
         except Exception as error:  # noqa: BLE001 - it fails this row alone
             failed(error)
             row = _failed(question, problem)
@@ -251,102 +194,18 @@ def _failed(question: Question, problem: bytes) -> bytes:
     return msgspec.json.encode(row)
 
 
-class Rows:
-    """Encodes the rows of one test.
-
-    The members besides the URL are encoded once for all rows that share them: as in `encoding`, they depend on the
-    revision of the file, the agent, the dialect, and what decided.
-    """
-
-    def __init__(self, *, explained: bool) -> None:
-        self._explained = explained
-        self._shared: dict[Hashable, bytes] = {}
-        self._rules: dict[Hashable, msgspec.Raw] = {}
-        self._rates: dict[Hashable, tuple[msgspec.Raw, msgspec.Raw]] = {}
-        self._facts: dict[Hashable, msgspec.Raw] = {}
-
-    def encode(self, result: Result) -> bytes:
-        """The JSON of a row: TestRowOut, or the one of its kinds that the test asks for."""
-        decision = result.decision
-        url = b'{"url":' + msgspec.json.encode(decision.question.target.url) + b","
-        if self._explained:
-            return url + msgspec.json.encode(_explained(decision) | self._simulated(result))[1:]
-        _, reason, rule, _ = decision.verdict
-        line = rule.directive.line if rule else 0
-        turns = tuple([(it.verdict.permission, it.verdict.reason) for _, it in result.timeline])
-        key = (_reader(decision), reason, line, decision.purposes, turns)
-        shared = self._shared.get(key)
-        if shared is None:
-            shared = self._shared[key] = msgspec.json.encode(self._members(decision) | self._simulated(result))[1:]
-        return url + shared
-
-    def _members(self, decision: Decision) -> dict[str, object]:
-        question, verdict, purposes = decision.question, decision.verdict, decision.purposes
-        notes = notes_out(agent_notes(question.agent, question.dialect))
-        rate, next_rate = self._rate(decision)
-        members: dict[str, object] = {
-            "agent": question.agent.token,
-            "dialect": question.dialect.name,
-            "verdict": verdict.permission,
-            "allowed": decision.allowed,
-            "reason": verdict.reason,
-            "partial": decision.partial,
-            "explanation": {"summary": summary_of(decision)},
-            "rule": self._rule(decision),
-            "rate": rate,
-            "next_rate": next_rate,
-            "retry_at": None if decision.retry_at is None else instant(decision.retry_at),
-        }
-        if purposes is not None:
-            members["purposes"] = purposes_fragment(purposes)
-        if notes is not None:
-            members["notes"] = fragment(notes)
-        return members
-
-    def _rule(self, decision: Decision) -> msgspec.Raw | None:
-        rule = decision.verdict.rule
-        if rule is None:
-            return None
-        key = decision.revision, rule.directive.line
-        if key not in self._rules:
-            self._rules[key] = fragment(rule_out(decision.verdict, decision.robots))
-        return self._rules[key]
-
-    def _rate(self, decision: Decision) -> tuple[msgspec.Raw, msgspec.Raw]:
-        """The rate and the next one."""
-        reader = _reader(decision)
-        rates = self._rates.get(reader)
-        if rates is None:
-            rate = decision.rate
-            now = None if rate is None else rate_out(rate.value, rate.valid_until)
-            rates = self._rates[reader] = fragment(now), fragment(next_rate_out(decision.next_rate))
-        return rates
-
-    def _simulated(self, result: Result) -> dict[str, object]:
-        """What a simulated outcome adds to a row; nothing without one."""
-        decision = result.decision
-        if not result.timeline:
-            return {}
-        if decision.revision not in self._facts:
-            facts = robots_out(decision.question.target.origin, decision.cached)
-            self._facts[decision.revision] = fragment(facts)
-        turns = [fragment(_turn(after, turn)) for after, turn in result.timeline]
-        return {"robots": self._facts[decision.revision], "timeline": turns}
-
-
-def _explained(decision: Decision) -> dict[str, object]:
-    """The members of an explained row besides the URL, from the answer of `GET /v1/allowed`."""
-    answer = answer_out(decision, explained=True)
-    optional = {"purposes": decision.purposes, "notes": answer.notes}
-    names = ExplainedRowOut.model_fields.keys() - {"url", *(name for name, value in optional.items() if value is None)}
-    return {name: fragment(value) for name, value in answer if name in names}
-
-
-def _reader(decision: Decision) -> Hashable:
-    """What the rate depends on. All rows are of one instant; /robots.txt itself has no selection, and no rate."""
-    (_, agent, dialect, *_), selection = decision.question, decision.verdict.selection
-    token = selection.token if selection else ""
-    return decision.revision, dialect.name, agent.token, agent.names, agent.unnamed, token
+def _row(result: Result, encoder: AnswerEncoder, *, explained: bool) -> bytes:
+    """The JSON of a row: members of the answer of `GET /v1/allowed`, and what a simulated outcome adds."""
+    decision = result.decision
+    if explained:
+        row = answer_out(decision, explained=True).model_dump_json(include=_EXPLAINED).encode()
+    else:
+        row = encoder.encode(decision, _PLAIN)
+    if not result.timeline:
+        return row
+    facts = robots_out(decision.question.target.origin, decision.cached)
+    simulated = SimulatedOut(robots=facts, timeline=[_turn(after, turn) for after, turn in result.timeline])
+    return row[:-1] + b"," + simulated.model_dump_json().encode()[1:]
 
 
 def _turn(after: int, decision: Decision) -> TimelineEntryOut:

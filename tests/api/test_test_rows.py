@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from app.api import test_rows
+from app.api.encoding import AnswerEncoder
 from app.api.long_work import SMALL_FILE
 from app.api.problems import Problem, unexpected
 from app.api.routes.test_file import EXPLAINED_LIMIT, Conditions, TestIn, read
 from app.api.serialize import RULE_SHOWN
-from app.api.test_rows import TEST_ROOM, PastedFile, Rows, trial_json
+from app.api.test_rows import TEST_ROOM, PastedFile, trial_json
 from app.cache.recheck import MODELS, Model
+from app.evaluate import Decision
 from app.helper.helpers import Helpers
 from app.helper.process import REPLY_LIMIT
-from app.pasted import Result
 from robots_core.agents.directory import builtin_directory
 from robots_core.origin import URL_LIMIT
 from robots_core.purposes.policy import PurposePolicy
@@ -135,14 +136,14 @@ def test_explain_is_for_few_rows() -> None:
 async def test_a_row_that_fails_fails_alone(
     store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    encode = Rows.encode
+    encode = AnswerEncoder.encode
 
-    def failing(rows: Rows, result: Result) -> bytes:
-        if result.decision.question.target.path == "/1":
+    def failing(encoder: AnswerEncoder, decision: Decision, fields: set[str]) -> bytes:
+        if decision.question.target.path == "/1":
             raise ZeroDivisionError("a bug")
-        return encode(rows, result)
+        return encode(encoder, decision, fields)
 
-    monkeypatch.setattr(Rows, "encode", failing)
+    monkeypatch.setattr(AnswerEncoder, "encode", failing)
     headers = {"X-Request-Id": "the-id"}
     async with running(store_url) as service:
         body = {"robots": ROBOTS, "urls": urls(3), "agents": ["A"]}

@@ -25,7 +25,7 @@ FETCHES: Final[Mapping[str, bytes]] = {
 }
 
 APART: Final = frozenset(
-    {"TestRowOut", "ExplainedRowOut", "SimulatedRowOut", "ExplainedSimulatedRowOut", "TimelineEntryOut", "SideOut"}
+    {"RowOut", "ExplainedRowOut", "SimulatedRowOut", "ExplainedSimulatedRowOut", "TimelineEntryOut", "SideOut"}
 )
 """Models of `POST /v1/test`, whose verdicts rest on a text that the caller has; and of a diff, which names both."""
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.__main__ import main
+from app.api.encoding import AnswerEncoder
 from app.api.routes.test_file import EXPLAINED_LIMIT
-from app.api.test_rows import Rows
-from app.pasted import Result
+from app.evaluate import Decision
 from robots_core.robots.access import BODY_LIMIT
 from tests.cli.command import run
 
@@ -107,10 +107,10 @@ async def test_c12_the_pace_that_bing_inherits_is_told_from_its_own() -> None:
 def test_a_row_that_fails_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], file: str
 ) -> None:
-    def fail(_rows: Rows, _result: Result) -> bytes:
+    def fail(_encoder: AnswerEncoder, _decision: Decision, _fields: set[str]) -> bytes:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Rows, "encode", fail)
+    monkeypatch.setattr(AnswerEncoder, "encode", fail)
     monkeypatch.setattr(sys, "argv", ["app", "test", file, "http://h/", "--agent", "A"])
     code = main()
     printed = capsys.readouterr()

@@ -10,8 +10,6 @@ from robots_core.purposes.judge import PurposeState
 from robots_core.purposes.policy import Purpose
 from robots_core.robots.verdict import Permission, Reason
 
-PARTIAL = "Whether lines beyond the first 512,000 bytes of the file, which are not read, could change the verdict."
-
 VERSION_TEXT = (
     "The id of the version of robots.txt in the history: the first 16 hexadecimal digits of the SHA-256 of its bytes, "
     "or of the fact that there is no file. Null if the fetch failed or has not ended."
@@ -207,11 +205,8 @@ class NoteOut(BaseModel):
     message: str
 
 
-NOTES = "How the agent was read, where that may surprise; absent otherwise."
-
-
-class AnswerOut(BaseModel):
-    """One decision. `allowed` is true only for the verdict `allow`."""
+class RowOut(BaseModel):
+    """One decision: the verdict, why, and how fast. `allowed` is true only for the verdict `allow`."""
 
     url: str
     agent: str
@@ -219,32 +214,50 @@ class AnswerOut(BaseModel):
     verdict: Permission
     allowed: bool
     reason: Reason
-    partial: bool = Field(description=PARTIAL)
-    explanation: ExplanationOut | SummaryOut = Field(
-        description="Why, in a sentence; in detail if explain is true and there is a file."
+    partial: bool = Field(
+        description="Whether lines beyond the first 512,000 bytes of the file, which are not read, could change the "
+        "verdict."
     )
-    rule: RuleTextOut | None = None
-    group: GroupOut | None = None
-    rate: RateOut | None = None
-    next_rate: NextRateOut | None = Field(None, description="How the rate changes next; null if it does not.")
-    crawl_delay: float | None = None
-    visit: VisitOut | None = None
-    usage: UsageOut | None = None
-    retry_at: str | None = Field(None, description="When to ask again, if the verdict is defer.")
-    override: OverrideOut | None = None
-    sitemaps: list[str] = Field([], description="The first of them, up to 32 KiB of JSON; GET /v1/robots has them all.")
-    more_sitemaps: int = Field(0, description="The number of further sitemaps in the file.")
-    licenses: list[str] = Field(
-        [], description="The file's License URLs (RSL), which bind every crawler; the first, up to 4 KiB of JSON."
+    explanation: SummaryOut = Field(description="Why, in a sentence.")
+    rule: RuleTextOut | None
+    rate: RateOut | None
+    next_rate: NextRateOut | None = Field(description="How the rate changes next; null if it does not.")
+    retry_at: str | None = Field(description="When to ask again, if the verdict is defer.")
+    notes: list[NoteOut] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="How the agent was read, where that may surprise; absent otherwise.",
     )
-    notes: list[NoteOut] | None = Field(None, exclude_if=is_none, description=NOTES)
-    version: str | None = Field(None, description=VERSION_TEXT)
-    robots: RobotsOut
     purposes: dict[Purpose, PurposeOut] | None = Field(
         None,
         exclude_if=is_none,
         description="Whether the site permits each purpose of the question; absent without purposes.",
     )
+
+
+class ExplainedRowOut(RowOut):
+    """One decision: why, in detail, and what else the file states for the agent."""
+
+    explanation: ExplanationOut | SummaryOut = Field(
+        description="Why, in a sentence; in detail if explain is true and there is a file."
+    )
+    group: GroupOut | None
+    crawl_delay: float | None
+    visit: VisitOut | None
+    usage: UsageOut | None
+
+
+class AnswerOut(ExplainedRowOut):
+    """One decision, with the facts that it rests on. `allowed` is true only for the verdict `allow`."""
+
+    override: OverrideOut | None
+    sitemaps: list[str] = Field(description="The first of them, up to 32 KiB of JSON; GET /v1/robots has them all.")
+    more_sitemaps: int = Field(description="The number of further sitemaps in the file.")
+    licenses: list[str] = Field(
+        description="The file's License URLs (RSL), which bind every crawler; the first, up to 4 KiB of JSON."
+    )
+    version: str | None = Field(description=VERSION_TEXT)
+    robots: RobotsOut
     edge: EdgeOut | None = Field(
         None,
         exclude_if=is_none,
