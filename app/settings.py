@@ -18,7 +18,6 @@ from app.cache.recheck_file import load
 from app.decision_log.sinks import check_path
 from app.history.redis_changes import CHANGES_LENGTH
 from app.observability.logs import Level
-from app.redis.connect import CONNECTIONS, FEWEST_CONNECTIONS
 from app.redis.password_file import load_password
 from app.setting_names import misspelt
 from app.validation import message
@@ -67,7 +66,6 @@ class Settings(BaseSettings):
     workers: int = Field(1, ge=1, le=256)
     redis_url: str | None = None
     redis_password_file: Path | None = None
-    redis_connections: int = Field(CONNECTIONS, ge=FEWEST_CONNECTIONS, le=1000)
     require_store_at_start: bool = False
     data_dir: Path | None = None
     allow_addresses: Annotated[tuple[Network, ...], NoDecode] = ()

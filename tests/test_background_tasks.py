@@ -543,14 +543,14 @@ def flights(task: BackgroundTask) -> Callable[[Stage], Coroutine[Any, Any, None]
 
 
 async def store_connections(stage: Stage) -> None:
-    async def bad(_server: str) -> Borrowed:
+    async def bad(_server: None) -> Borrowed:
         raise Poison
 
-    lane = Lane(partial(bad, ""), 20.0)
+    lane = Lane(partial(bad, None), 20.0)
     for _ in range(2):
         with pytest.raises(Poison):
             await lane.call("PING")
-    lane._borrow = partial(borrow, stage.client, "")
+    lane._borrow = partial(borrow, stage.client, None)
     assert await lane.call("PING") == b"PONG"
     await lane.aclose()
     assert len(stage.failures) == 2

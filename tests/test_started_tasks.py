@@ -18,7 +18,6 @@ from app.history import redis_changes
 from app.history.change import change_of
 from app.observability import background_failures
 from app.observability.background_failures import LOG_EVERY, LOGGED, BackgroundFailures
-from app.redis.connect import connect
 from app.redis.embedded import serve as serve_store
 from robots_core.origin import Origin
 from tests.api.service import counted, running
@@ -81,7 +80,7 @@ async def test_every_task_of_the_service_is_in_the_list(tmp_path: Path) -> None:
                 archive=tmp_path,
             ) as service,
         ):
-            client = connect(url)
+            client = Redis.from_url(url)
             await service.allowed(f"{origin.url}/")
             service.now += 2 * DAY
             await service.allowed(f"{origin.url}/", wait=30)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from redis.asyncio import Redis
 
-from app.redis.connect import Client, connect
+from app.redis.connect import connect
 from app.redis.embedded import serve
 
 
@@ -39,6 +39,6 @@ def stopped(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-async def process_of(client: Client) -> int:
+async def process_of(client: Redis) -> int:
     """The process id of the client's server."""
     return int((await client.info("server"))["process_id"])

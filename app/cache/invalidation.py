@@ -7,12 +7,13 @@ memory.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from types import TracebackType
 
+from redis.asyncio.client import PubSub
+
 from app.background import BackgroundTask, Surviving, cancel_and_wait
-from app.redis.connect import Subscriber
 from app.redis.failures import FAILURES
 from robots_core.origin import Origin, read_key
 
@@ -70,15 +71,15 @@ class InvalidationListener:
 
     def __init__(
         self,
-        subscribe: Callable[[], Subscriber],
+        subscriber: Callable[[], Awaitable[PubSub]],
         own_name: str,
         on_event: Callable[[Event, Origin], None],
         on_gap: Callable[[], None],
         *,
         quiet: float = QUIET_SECONDS,
     ) -> None:
-        """`subscribe` makes a new subscriber; `own_name` is this process's name; `quiet`: see QUIET_SECONDS."""
-        self._subscribe = subscribe
+        """`subscriber` makes a new one; `own_name` is this process's name; `quiet`: see QUIET_SECONDS."""
+        self._subscriber = subscriber
         self._own_name = own_name
         self._on_event = on_event
         self._on_gap = on_gap
@@ -120,7 +121,8 @@ class InvalidationListener:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _listen(self) -> None:
-        subscriber = self._subscribe()
+        async with asyncio.timeout(self._quiet):
+            subscriber = await self._subscriber()
         try:
             async with asyncio.timeout(self._quiet):
                 await subscriber.subscribe(CHANNEL)
@@ -141,7 +143,7 @@ class InvalidationListener:
                 silent = message is None
         finally:
             self._connected = False
-            await subscriber.aclose()
+            await subscriber.aclose()  # type: ignore[no-untyped-call]
 
     def _handle(self, message: dict[str, object]) -> None:
         if message["type"] == "subscribe":

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 
 from app.agents_file import OwnAgents
@@ -119,7 +120,7 @@ def make_files(
         on_ingested=on_ingested,
         health=health,
     )
-    listener = InvalidationListener(lambda: subscriber(store.client), snapshots.name, cache.on_event, cache.on_gap)
+    listener = InvalidationListener(partial(subscriber, store.client), snapshots.name, cache.on_event, cache.on_gap)
     return Files(system_resolver, fetcher, snapshots, cache, history, changes, listener, lists, health, archive, writer)
 
 

@@ -51,12 +51,11 @@ def make_store(settings: Settings, metrics: Metrics, clocks: StoreClocks, timeou
         target = redis_url.read(settings.redis_url, settings.redis_password_file)
     except ValueError as error:
         raise BadSetting(str(error)) from None
-    client = connect_to(target, settings.redis_connections)
+    client = connect_to(target)
     redis = GuardedClient(
         client,
         monotonic=time.monotonic,
         timeout=timeout,
-        connections=settings.redis_connections,
         failed=metrics.store_failed,
         answered=metrics.store_seconds.observe,
     )

@@ -16,7 +16,7 @@ from app.pacing.recovery import Recovery
 from app.pacing.schedule import Bound, advance, at_least, interval_at
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK, ShardState, UnreportedSlot
 from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
-from app.redis.connect import ANY
+from app.redis.cluster import ANY
 from app.redis.guarded_client import StoreDown
 from app.redis.store_clock import StoreClocks
 

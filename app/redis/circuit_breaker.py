@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import TypeVar
 
 from redis.exceptions import AuthenticationError, ResponseError
@@ -13,7 +12,6 @@ from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
 from app.redis.failures import FAILURES
-from app.redis.timed_calls import Limits, TimedCalls
 
 COOLDOWN = 1.0
 """Seconds for which no call is sent to a shard after one failed."""
@@ -51,29 +49,28 @@ class Trouble:
 class CircuitBreaker:
     """The calls to one shard.
 
-    A call takes at most `limits.timeout` seconds once it has begun, and IN_FLIGHT run at once. After one that fails or
-    is late, all are refused for COOLDOWN seconds of `monotonic`. Then one is sent, and the others once it has
-    succeeded. `failed` is called for every failed call, except those refused during the cooldown; `answered` with the
-    seconds that every answer took, refusals by the server included. `name` appears in the log.
+    IN_FLIGHT of them run at once. Each has to end by itself once it has taken `timeout` seconds, which is for messages
+    here. After one that fails or is late, all are refused for COOLDOWN seconds of `monotonic`. Then one is sent, and
+    the others once it has succeeded. `failed` is called for every failed call, except those refused during the
+    cooldown; `answered` with the seconds that every answer took, refusals by the server included. `name` appears in the
+    log.
     """
 
     def __init__(
         self,
         name: str,
-        limits: Limits,
+        timeout: float,
         *,
         monotonic: Callable[[], float],
         failed: Callable[[Failure], None],
         answered: Callable[[float], None],
     ) -> None:
         self._name = name
-        self._timeout = limits.timeout
+        self._timeout = timeout
         self._monotonic = monotonic
         self._failed = failed
         self._answered = answered
         self._calling = asyncio.Semaphore(IN_FLIGHT)
-        self._running = asyncio.Semaphore(limits.concurrent)
-        self._calls = TimedCalls(limits.timeout, limits.late)
         self._open_until: float | None = None
         self._down = False
         self._refuses = False
@@ -94,20 +91,11 @@ class CircuitBreaker:
         what, since = self._trouble
         return Trouble(what, self._monotonic() - since)
 
-    async def aclose(self) -> None:
-        """Cancel the late calls and wait for them."""
-        await self._calls.aclose()
-
     def note_probe(self) -> None:
         """Note that a command succeeded that does all that the service needs: earlier refusals no longer count."""
         # A server may answer reads and refuse writes, or accept SET and refuse EVAL.
         self._refuses = False
         self._note_success()
-
-    async def run(self, command: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a command that takes a connection of its own; see `call`."""
-        async with self._running:
-            return await self.call(partial(self._calls.run, command))
 
     async def call(self, command: Callable[[], Awaitable[T]]) -> T | None:
         """Run a command that ends in time by itself; None if its key holds a value of another type.

@@ -1,20 +1,13 @@
 """The eviction policy of the store, which decides what a full store drops."""
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable
-from typing import Any
 
-from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from app.redis.connect import Client
-from app.redis.failures import FAILURES
-from app.redis.guarded_client import GuardedClient
-
-PATIENCE = 1.0
-"""Seconds that the store has to report its policy."""
+from app.error_values import as_value
+from app.redis.guarded_client import GuardedClient, Send, StoreDown
 
 EVICTION_EVERY = 300.0
 """Seconds after which the policy is read again: an operator may change it while the service runs."""
@@ -37,18 +30,13 @@ class EvictionPolicy:
         if self._monotonic() < self._next or self._redis.degraded:
             return
         try:
-            # Not through the circuit breaker: a user without permission for INFO can do all that the service needs.
-            async with asyncio.timeout(PATIENCE):
-                servers = await _memory(self._redis.client)
-        except ResponseError as error:
-            if self._reported:
-                _log.info("The store does not report its maxmemory-policy: %s", error)
-            self._reported = False
-            servers = []
-        except FAILURES:
+            servers = [await self._redis.on_shard(shard, _memory) for shard in self._redis.shards]
+        except StoreDown:
             return
-        else:
-            self._reported = True
+        refusal = next((reply for reply in servers if isinstance(reply, ResponseError)), None)
+        if refusal is not None and self._reported:
+            _log.info("The store does not report its maxmemory-policy: %s", refusal)
+        self._reported = refusal is None
         self._next = self._monotonic() + EVICTION_EVERY
         risk = next(filter(None, map(_risk, servers)), None)
         if risk not in (None, self.risk):
@@ -60,18 +48,20 @@ class EvictionPolicy:
         self.risk = risk
 
 
-async def _memory(client: Client) -> list[Any]:
-    """The memory section of INFO, for each master."""
-    if isinstance(client, Redis):
-        return [await client.info("memory")]
-    found: dict[str, Any] = await client.info("memory", target_nodes=client.PRIMARIES)
-    # For one master redis-py returns its reply, and for several a dict of replies.
-    return [found] if "maxmemory_policy" in found else list(found.values())
+async def _memory(send: Send) -> object:
+    """The memory section of INFO, or why there is none: a user who may not run it can do all that is needed."""
+    try:
+        return await send("INFO", "memory")
+    except ResponseError as error:
+        return as_value(error)
 
 
-def _risk(memory: Any) -> str | None:
+def _risk(memory: object) -> str | None:
     """The policy if it may evict keys without expiry, or pacing before files."""
-    if not isinstance(memory, dict) or not memory.get("maxmemory"):
+    if not isinstance(memory, bytes):
         return None
-    policy = str(memory.get("maxmemory_policy"))[:40]
+    fields = dict(line.split(":", 1) for line in memory.decode(errors="replace").splitlines() if ":" in line)
+    policy = fields.get("maxmemory_policy", "")[:40]
+    if fields.get("maxmemory", "0") == "0":
+        return None
     return policy if policy.startswith("allkeys") or policy in ("volatile-ttl", "volatile-random") else None

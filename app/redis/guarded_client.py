@@ -1,38 +1,41 @@
 """The calls of a process to the store, with a circuit breaker for each shard: a failing one affects no other."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
 
-from redis.exceptions import NoPermissionError
+from redis.exceptions import AskError, ClusterDownError, MovedError, NoPermissionError, TryAgainError
+from redis.exceptions import ConnectionError as NoConnection
 
 from app.redis.circuit_breaker import COOLDOWN as COOLDOWN
 from app.redis.circuit_breaker import CircuitBreaker, Failure, StoreDown, Trouble
 from app.redis.commands import PROBE, PROBED
 from app.redis.connect import (
-    CONNECTIONS,
     Client,
     borrow,
     note_failed_connection,
+    note_moved,
     server_of,
     shard_name,
     shard_of,
     shards,
 )
-from app.redis.failures import REDIRECTIONS
 from app.redis.lane import Lane, Word
 from app.redis.store_clock import server_time
-from app.redis.timed_calls import Limits
+from app.redis.url import Address
 
-__all__ = ["COOLDOWN", "MAX_CONCURRENT", "Failure", "GuardedClient", "StoreDown", "Trouble"]
+__all__ = ["COOLDOWN", "Failure", "GuardedClient", "StoreDown", "Trouble"]
 
 STORE_TIMEOUT = 0.1
 """Seconds that a call to the store may take."""
 
-MAX_CONCURRENT = Limits.within(CONNECTIONS, STORE_TIMEOUT).concurrent
-"""How many calls to one shard run at once, by default."""
+REDIRECTIONS = 5
+"""How often a command is sent on when a cluster redirects it, or asks to try again."""
+
+TRY_AGAIN_SECONDS = 0.02
+"""Seconds until a command with several keys is sent again, some of which have moved to another server."""
 
 _PROBE = "robots:probe"
 
@@ -50,9 +53,8 @@ class GuardedClient:
     """All calls to the store go through one instance, so that all callers notice when it fails.
 
     A shard fails as a whole: it is a master of a cluster, or the only server. Its circuit breaker bounds the calls to
-    it: `timeout` seconds for each, and as many at once as `connections` to a server allow. `failed` is called for
-    every failed call, `answered` with the seconds that every answer took. All commands share one connection to a
-    server; those that a cluster redirects are sent by `client`, on others.
+    it. `timeout` is in seconds, for one command. `failed` is called for every failed call, `answered` with the seconds
+    that every answer took. All commands to a server share one connection.
     """
 
     def __init__(
@@ -61,29 +63,32 @@ class GuardedClient:
         *,
         monotonic: Callable[[], float],
         timeout: float = STORE_TIMEOUT,
-        connections: int = CONNECTIONS,
         failed: Callable[[Failure], None] = _ignore,
         answered: Callable[[float], None] = _ignore,
     ) -> None:
         self.client = client
-        limits = Limits.within(connections, timeout)
         self._new_breaker = partial(
-            CircuitBreaker, limits=limits, monotonic=monotonic, failed=failed, answered=answered
+            CircuitBreaker, timeout=timeout, monotonic=monotonic, failed=failed, answered=answered
         )
         self._breakers: dict[int, CircuitBreaker] = {}
         self._timeout = timeout
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[Address | None, Lane] = {}
         self._probes: dict[int, str] = {}
+
+    @property
+    def shards(self) -> Sequence[int]:
+        """All shards; only ANY for a cluster that has not been reached."""
+        return shards(self.client)
 
     @property
     def degraded(self) -> bool:
         """Whether any shard is degraded."""
-        return any(self._breaker(shard).degraded for shard in shards(self.client))
+        return any(self._breaker(shard).degraded for shard in self.shards)
 
     @property
     def trouble(self) -> Trouble | None:
         """What is wrong with the shard that has been degraded for the longest time; None if none is."""
-        found = (self._breaker(shard).trouble for shard in shards(self.client))
+        found = (self._breaker(shard).trouble for shard in self.shards)
         return max(filter(None, found), key=lambda trouble: trouble.seconds, default=None)
 
     async def command(self, key: str | None, *command: Word) -> Any:
@@ -95,23 +100,7 @@ class GuardedClient:
 
     async def with_calls(self, key: str | None, work: Callable[[Send], Awaitable[T]]) -> T | None:
         """As `command`, for work that calls `send` for each command; it may be begun once more if nothing was run."""
-        breaker, lane = self._breaker(self.shard_of(key)), self._lane(key)
-        redirected, result = lane is None, None
-
-        async def on_lane(lane: Lane) -> T | None:
-            nonlocal redirected
-            try:
-                return await work(lane.call)
-            except REDIRECTIONS:
-                redirected = True
-                return None
-
-        if lane is not None:
-            result = await breaker.call(partial(on_lane, lane))
-        if redirected:
-            # redis-py follows redirections, and finds the nodes of a cluster of which none is known.
-            result = await breaker.run(partial(work, self.client.execute_command))
-        return result
+        return await self._breaker(self.shard_of(key)).call(partial(self._at_server, key, work))
 
     def shard_of(self, key: str | None) -> int:
         """The shard that has the key; it keeps its number when a replica takes over."""
@@ -123,7 +112,7 @@ class GuardedClient:
         Raises StoreDown unless all of them do what the service needs.
         """
         # PING is not enough: a full server, a replica, and one whose ACL denies commands all answer it.
-        every = shards(self.client)
+        every = self.shards
         results = await asyncio.gather(*map(self.ping_shard, every), return_exceptions=True)
         failure = next((result for result in results if isinstance(result, BaseException)), None)
         if failure is not None:
@@ -135,34 +124,50 @@ class GuardedClient:
 
     async def ping_shard(self, shard: int) -> float:
         """Probe this shard; its time (Unix seconds). Raises StoreDown unless it does what the service needs."""
-        key = self._probe_key(shard)
 
         async def probe(send: Send) -> object:
-            refused, time = await send("EVAL", PROBE, 1, key, *PROBED)
+            refused, time = await send("EVAL", PROBE, 1, self._probe_key(shard), *PROBED)
             if refused:
                 names = ", ".join(PROBED[example.decode()] for example in refused)
                 raise NoPermissionError(f"its user may not run {names}")
             return time
 
-        reply = await self.with_calls(key, probe)
+        reply = await self.on_shard(shard, probe)
         self._breaker(shard).note_probe()
         now = server_time(reply)
         if now is None:
             raise StoreDown(f"the store answered {reply!r:.80} to TIME")
         return now
 
+    async def on_shard(self, shard: int, work: Callable[[Send], Awaitable[T]]) -> T | None:
+        """As `with_calls`, for a shard."""
+        return await self.with_calls(self._probe_key(shard), work)
+
     async def aclose(self) -> None:
         """End the calls under way; the caller closes the client."""
-        for breaker in self._breakers.values():
-            await breaker.aclose()
         for lane in self._lanes.values():
             await lane.aclose()
 
-    def _lane(self, key: str | None) -> Lane | None:
-        """The lane to the server that has the key; None if that is not known."""
-        server = server_of(self.client, key)
-        if server is None:
-            return None
+    async def _at_server(self, key: str | None, work: Callable[[Send], Awaitable[T]]) -> T:
+        """Do the work at the server that has the key. A command that a server redirects has not been run."""
+        server, asking = server_of(self.client, key), False
+        for _ in range(REDIRECTIONS + 1):
+            lane = self._lane(server)
+            try:
+                return await work(lane.call_asking if asking else lane.call)
+            except TryAgainError:
+                await asyncio.sleep(TRY_AGAIN_SECONDS)
+            except ClusterDownError as error:
+                note_failed_connection(self.client)
+                raise NoConnection(f"the cluster cannot run the command now: {error}") from error
+            except AskError as error:
+                server, asking = Address(error.host, error.port), not isinstance(error, MovedError)
+                if not asking:
+                    note_moved(self.client, key, server)
+        raise NoConnection(f"it redirected a command {REDIRECTIONS} times; REDIS_URL of a cluster is redis+cluster://")
+
+    def _lane(self, server: Address | None) -> Lane:
+        """The lane to that server; None: to any server of a cluster, or to the only one."""
         lane = self._lanes.get(server)
         if lane is None:
             # Servers that have left a cluster are forgotten.
@@ -181,7 +186,7 @@ class GuardedClient:
 
     def _probe_key(self, shard: int) -> str:
         key = self._probes.get(shard, _PROBE)
-        if self.shard_of(key) != shard and shard in shards(self.client):
+        if self.shard_of(key) != shard and shard in self.shards:
             key = next(key for n in count() if self.shard_of(key := f"{_PROBE}:{n}") == shard)
             self._probes[shard] = key
         return key

@@ -1,4 +1,4 @@
-"""The single commands of a process to one server, on one connection that all callers share.
+"""The commands of a process to one server, on one connection that all callers share.
 
 redis-py opens the connection: it knows the server, TLS and the password. A Lane then takes the place of its protocol,
 so that a call is a future, and needs neither a task nor a connection out of a pool. What callers rely on:
@@ -29,7 +29,12 @@ from app.error_values import as_value
 from app.redis.connect import Borrowed
 from app.redis.failures import FAILURES
 from app.redis.replies import Replies
-from app.redis.timed_calls import LATE_CALL_SECONDS, SLICES
+
+SLICES = 10
+"""How many parts the timeout of a call is divided into."""
+
+LATE_CALL_SECONDS = 5.0
+"""Seconds after which opening a connection is given up; over a slow network it may take long."""
 
 Word: TypeAlias = str | bytes | int
 """A part of a command."""
@@ -74,6 +79,11 @@ class Lane:
             finally:
                 del reply  # or this frame is in a cycle with an exception, which refers to it
         return reply
+
+    async def call_asking(self, *command: Word) -> Any:
+        """The reply to a command to which another server of a cluster redirected with ASK."""
+        self._send(packed(("ASKING",)))  # its reply is dropped
+        return await self.call(*command)
 
     async def aclose(self) -> None:
         """Close the connection; calls that wait fail."""

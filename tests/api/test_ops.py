@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from redis.asyncio import Redis
 
 from app.main.service import create
-from app.redis.connect import Client, connect
 from app.redis.embedded import serve as serve_valkey
 from app.settings import Settings
 from tests.api.service import counted, running
@@ -19,7 +19,7 @@ from tests.origins import serve, text
 from tests.valkey import process_of, stopped
 
 
-async def test_decisions_are_counted_by_verdict_and_reason(store_url: str, store_client: Client) -> None:
+async def test_decisions_are_counted_by_verdict_and_reason(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, "User-agent: *\nDisallow: /a\n")) as origin, running(store_url) as service:
         for path in ("/a", "/b", "/a"):
             await service.allowed(origin.url + path)
@@ -30,7 +30,7 @@ async def test_decisions_are_counted_by_verdict_and_reason(store_url: str, store
         assert await counted(service, "robots_requests_total", route="/v1/allowed", method="GET", status="2xx") == 3
 
 
-async def test_fetches_are_counted_by_outcome(store_url: str, store_client: Client) -> None:
+async def test_fetches_are_counted_by_outcome(store_url: str, store_client: Redis) -> None:
     async with serve(text(200)) as found, serve(text(503)) as broken, running(store_url) as service:
         for origin in (found, broken):
             await service.allowed(f"{origin.url}/")
@@ -41,7 +41,7 @@ async def test_fetches_are_counted_by_outcome(store_url: str, store_client: Clie
         assert await counted(service, "robots_fetch_seconds_count", outcome="unreachable") == 1
 
 
-async def test_memory_use_is_reported(store_url: str, store_client: Client) -> None:
+async def test_memory_use_is_reported(store_url: str, store_client: Redis) -> None:
     async with serve(text(200, "User-agent: *\nDisallow: /a\n")) as origin, running(store_url) as service:
         assert await counted(service, "robots_memory_entries", cache="files") == 0
         await service.allowed(f"{origin.url}/")
@@ -50,7 +50,7 @@ async def test_memory_use_is_reported(store_url: str, store_client: Client) -> N
             assert await counted(service, "robots_memory_bytes", cache=cache) > 400
 
 
-async def test_store_calls_are_timed_and_connections_counted(store_url: str, store_client: Client) -> None:
+async def test_store_calls_are_timed_and_connections_counted(store_url: str, store_client: Redis) -> None:
     async with serve(text(200)) as origin, running(store_url) as service:
         before = await counted(service, "robots_store_seconds_count")
         await service.allowed(f"{origin.url}/")
@@ -58,7 +58,7 @@ async def test_store_calls_are_timed_and_connections_counted(store_url: str, sto
         assert 1 <= await counted(service, "robots_store_connections") <= 8
 
 
-async def test_no_label_holds_text_of_callers_or_origins(store_url: str, store_client: Client) -> None:
+async def test_no_label_holds_text_of_callers_or_origins(store_url: str, store_client: Redis) -> None:
     async with serve(text(200)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/secret-page", agent="SecretBot")
         await service.client.get("/secret-path")
@@ -72,7 +72,7 @@ async def test_no_label_holds_text_of_callers_or_origins(store_url: str, store_c
 
 async def test_hanging_store_and_its_recovery_are_reported() -> None:
     with serve_valkey(None) as url:
-        client = connect(url)
+        client = Redis.from_url(url)
         async with serve(text(200)) as origin, running(url, store_timeout=1.0) as service:
             assert (await service.client.get("/readyz")).json() == {"status": "ready", "store": "ok"}
             assert await counted(service, "robots_store_degraded") == 0
@@ -97,7 +97,7 @@ async def test_hanging_store_and_its_recovery_are_reported() -> None:
 
 async def test_full_store_is_reported_with_its_error() -> None:
     with serve_valkey(None) as url:
-        client = connect(url)
+        client = Redis.from_url(url)
         async with running(url) as service:
             await client.config_set("maxmemory", "1")
             body = (await service.client.get("/readyz")).json()
@@ -109,7 +109,7 @@ async def test_full_store_is_reported_with_its_error() -> None:
         await client.aclose()
 
 
-async def test_overrides_lost_by_the_store_are_reported(store_url: str, store_client: Client) -> None:
+async def test_overrides_lost_by_the_store_are_reported(store_url: str, store_client: Redis) -> None:
     async with running(store_url) as service:
         deny = {"scope": "example.com", "action": "deny", "reason": "because"}
         assert (await service.client.put("/v1/overrides/mine", json=deny)).status_code == 201

@@ -27,6 +27,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
+from redis.asyncio import Redis
 
 from app.cache.codec import encode
 from app.cache.freshness import DAY, HOUR, KEEP, Failing, Snapshot
@@ -154,7 +155,8 @@ def measure(files: Sequence[tuple[str, bytes]], binary: str | None = None) -> By
     def past(store: RedisSnapshots, at: int, *found: Access) -> Any:
         versions = [_version(access, SINCE + number * DAY) for number, access in enumerate(found)]
         kept = history.write(history.add((), versions, NOW), token_bytes(8))
-        return store.redis.client.set(history_key(origins[at]), kept, ex=int(history.HISTORY_EXPIRY))
+        key = history_key(origins[at])
+        return store.redis.command(key, "SET", key, kept, "EX", int(history.HISTORY_EXPIRY))
 
     def changed(store: RedisSnapshots, _: RedisVisits, at: int) -> Any:
         return past(store, at, Successful(200, bodies[at]))
@@ -203,6 +205,7 @@ async def _taken(binary: str | None, put: Put, number: int) -> tuple[float, floa
     # A server for each: what one gives back when it is emptied, it gives back when it likes.
     with _server(binary) as url:
         client = connect(url)
+        assert isinstance(client, Redis)
         store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=5.0))
         visits = RedisVisits(GuardedClient(client, monotonic=time.monotonic, timeout=5.0), clock=lambda: NOW)
         await store.redis.ping()

@@ -8,6 +8,8 @@ import sys
 import time
 from multiprocessing import get_context
 
+from redis.asyncio import Redis
+
 from app.cache.invalidation import CHANNEL, Event, InvalidationListener, encode
 from app.cache.invalidation_publisher import InvalidationPublisher
 from app.redis.connect import connect, subscriber
@@ -25,7 +27,7 @@ def publish(url: str, number: int, rate: int, seconds: float, *, together: bool)
 
 
 async def _publish(url: str, number: int, rate: int, seconds: float, *, together: bool) -> None:
-    client = connect(url)
+    client = Redis.from_url(url)
     name = f"process-{number}"
 
     async def send(message: bytes) -> None:

@@ -19,9 +19,10 @@ from redis.asyncio import Redis
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest
+from app.redis.circuit_breaker import IN_FLIGHT
 from app.redis.connect import connect
 from app.redis.embedded import serve
-from app.redis.guarded_client import MAX_CONCURRENT, GuardedClient
+from app.redis.guarded_client import GuardedClient
 from tests.pacing.fleet import Log, crawl
 
 ROUNDS = 5
@@ -58,7 +59,7 @@ async def spent(call: Call, calls: int, *clocks: Clock) -> list[float]:
         for number in numbers:
             await call(number)
 
-    await asyncio.gather(*(work() for _ in range(MAX_CONCURRENT)))
+    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
     return [(await clock() - begun) / calls * 1e6 for clock, begun in zip(clocks, before, strict=True)]
 
 

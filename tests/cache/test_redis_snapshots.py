@@ -16,8 +16,9 @@ from app.cache.invalidation import Event
 from app.cache.ordering import Purged
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
+from app.redis.circuit_breaker import IN_FLIGHT
 from app.redis.connect import connect
-from app.redis.guarded_client import COOLDOWN, MAX_CONCURRENT, GuardedClient, StoreDown
+from app.redis.guarded_client import COOLDOWN, GuardedClient, StoreDown
 from robots_core.origin import Origin
 from robots_core.robots.access import BODY_LIMIT, Successful, Unavailable
 from tests.doubles import Clock
@@ -191,7 +192,7 @@ async def test_after_the_cooldown_one_call_is_tried(
 
 
 async def test_a_flood_of_calls_is_no_failure_of_the_store(store: RedisSnapshots) -> None:
-    origins = [Origin("https", f"host{number}.example", 443) for number in range(20 * MAX_CONCURRENT)]
+    origins = [Origin("https", f"host{number}.example", 443) for number in range(20 * IN_FLIGHT)]
     await asyncio.gather(*(store.put(origin, COPY, 60) for origin in origins))
     assert await asyncio.gather(*(store.get(origin) for origin in origins)) == [COPY] * len(origins)
     assert not store.redis.degraded
@@ -289,8 +290,8 @@ async def test_late_calls_are_bounded_and_end_with_the_store(
     before = asyncio.all_tasks()
     for _ in range(2):
         monotonic.now += COOLDOWN
-        await asyncio.gather(*(store.get(SITE) for _ in range(3 * MAX_CONCURRENT)), return_exceptions=True)
-        assert between.connections <= 2 * MAX_CONCURRENT
+        await asyncio.gather(*(store.get(SITE) for _ in range(3 * IN_FLIGHT)), return_exceptions=True)
+        assert between.connections <= 2 * IN_FLIGHT
     await store.redis.aclose()
     await client.aclose()
     between.held.set()

@@ -12,7 +12,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from app.redis.connect import Client, connect
+from app.redis.connect import connect
 from app.redis.embedded import server_binary
 from tests.faults.until import until
 
@@ -70,10 +70,12 @@ class Pods:
         for host, part in list(self._running):
             self.kill(host, part)
 
-    def client(self) -> Client:
+    def client(self) -> Redis:
         """The client of the service, which asks the sentinels."""
         sentinels = ",".join(f"{host}:{self.sentinel_port}" for host in HOSTS)
-        return connect(f"redis+sentinel://:{PASSWORD}@{sentinels}/robots?sentinel_password={PASSWORD}")
+        client = connect(f"redis+sentinel://:{PASSWORD}@{sentinels}/robots?sentinel_password={PASSWORD}")
+        assert isinstance(client, Redis)
+        return client
 
     async def says(self, host: str, port: int, *command: str) -> dict[str, str]:
         """The answer of a server, as names and values; empty while there is none."""
@@ -98,7 +100,7 @@ def pods(tmp_path: Path) -> Iterator[Pods]:
         pods.end()
 
 
-async def written(client: Client, value: str) -> bool:
+async def written(client: Redis, value: str) -> bool:
     with suppress(RedisError, OSError):
         return bool(await client.set("robots:{test}", value))
     return False

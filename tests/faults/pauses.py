@@ -19,11 +19,11 @@ from statistics import median
 
 import httpx
 import psutil
+from redis.asyncio import Redis
 
 from app.cache.codec import encode
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
-from app.redis.connect import connect
 from app.redis.embedded import serve as serve_valkey
 from robots_core.origin import read_target
 from robots_core.robots.access import Successful
@@ -106,7 +106,7 @@ class Service:
 
 async def fill(url: str, origins: int) -> None:
     """Write the snapshots that the service would have written."""
-    client, now = connect(url), time.time()
+    client, now = Redis.from_url(url), time.time()
     for start in range(0, origins, 1000):
         pipeline = client.pipeline(transaction=False)
         for number in range(start, min(start + 1000, origins)):

@@ -25,10 +25,9 @@ from pathlib import Path
 
 import httpx
 import psutil
+from redis.asyncio import Redis
 
-from app.redis.connect import Client, connect
 from app.redis.embedded import serve as serve_valkey
-from app.redis.guarded_client import MAX_CONCURRENT
 from tests.faults.loopback import Visit, Web, web
 from tests.faults.process import Process, process
 from tests.faults.proxy import Proxy, proxy
@@ -41,10 +40,10 @@ SECONDS = 600.0
 WARM_UP = 0.2
 """The share of the time after which resources are first measured."""
 
-MORE_MEMORY, MORE_FILES, MORE_TASKS, MORE_THREADS = 24 * 1024 * 1024, 2 * MAX_CONCURRENT, 4, 8
+MORE_MEMORY, MORE_FILES, MORE_TASKS, MORE_THREADS = 24 * 1024 * 1024, 16, 4, 8
 """Maximum growth from then until the end, both at rest: bytes, descriptors, tasks, threads.
 
-Descriptors may grow by the connections to the store, which the pool keeps.
+Descriptors may grow by the connections to the store, and to origins.
 """
 
 CALLERS = 12
@@ -128,7 +127,7 @@ class Store:
 
     async def killed(self, seconds: float) -> None:
         """Replace the server by an empty one."""
-        client = connect(self.url)
+        client = Redis.from_url(self.url)
         os.kill(await process_of(client), signal.SIGKILL)
         await client.aclose()
         self._servers.close()
@@ -180,8 +179,8 @@ class Store:
         self.between.cut()
 
     @asynccontextmanager
-    async def _client(self) -> AsyncIterator[Client]:
-        client = connect(self.url)
+    async def _client(self) -> AsyncIterator[Redis]:
+        client = Redis.from_url(self.url)
         try:
             yield client
         finally:

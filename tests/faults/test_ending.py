@@ -12,7 +12,6 @@ import pytest
 from redis.asyncio import Redis
 
 from app.helper import process as helper
-from app.redis.connect import connect
 from app.redis.embedded import serve as serve_valkey
 from tests.faults.loopback import Visit, web
 from tests.faults.process import process
@@ -205,7 +204,7 @@ async def test_service_starts_without_a_store_and_uses_it_later(tmp_path: Path) 
                 await until(store, lambda state: state == "ok")
                 other = origins.new()
                 await client.get(f"{url}/v1/allowed", params=question(other))
-                held = connect(valkey)
+                held = Redis.from_url(valkey)
                 assert await held.exists(f"robots:{{{other}}}") == 1
                 await held.aclose()
             # Without a store again: counts are lost, but the service stops.

@@ -17,7 +17,6 @@ from redis.asyncio import Redis
 from app.cache.codec import decode
 from app.cache.fetch_health import FAILING_AFTER
 from app.cache.freshness import Snapshot
-from app.redis.connect import connect
 from tests.api.service import Service, counted
 from tests.engines import QUOTED, clustered, free_port
 from tests.faults.pods import pod
@@ -42,7 +41,7 @@ async def refresh(service: Service, url: str) -> None:
 
 async def stored(store_url: str, origin: LoopbackOrigin) -> Snapshot | None:
     """The origin's snapshot in the store."""
-    client = connect(store_url)
+    client = Redis.from_url(store_url)
     data = await client.get(f"robots:{{{origin.url}}}")
     await client.aclose()
     return decode(data) if isinstance(data, bytes) else None

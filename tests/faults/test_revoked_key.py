@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from redis.asyncio import Redis
 
 from app.auth.keys import new_key
-from app.redis.connect import connect
 from app.redis.embedded import serve as serve_valkey
 from tests.faults.process import process
 from tests.faults.until import until
@@ -23,7 +23,7 @@ async def test_sighup_revokes_a_key_while_the_store_hangs(tmp_path: Path) -> Non
     (kept, kept_lines), (revoked, revoked_lines) = new_key("kept"), new_key("revoked")
     file.write_text(kept_lines + revoked_lines)
     with serve_valkey(None) as url:
-        client = connect(url)
+        client = Redis.from_url(url)
         pid = await process_of(client)
         await client.aclose()
         with process(WORKERS="3", REDIS_URL=url, API_KEYS_FILE=str(file)) as service:

@@ -11,7 +11,6 @@ from redis.asyncio import Redis
 
 from app.cache.codec import encode
 from app.cache.freshness import Snapshot
-from app.redis.connect import connect
 from app.redis.embedded import serve as serve_valkey
 from app.redis.guarded_client import STORE_TIMEOUT
 from robots_core.robots.access import Successful
@@ -228,7 +227,7 @@ async def test_emptied_store_is_filled_from_memory(between: Proxy, store_client:
         with serve_valkey(None) as empty:
             between.target = empty
             between.cut()
-            client = connect(empty)
+            client = Redis.from_url(empty)
             service.now += 31
 
             async def filled() -> int:

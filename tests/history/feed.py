@@ -1,11 +1,12 @@
 """Entries of the change feed."""
 
+from redis.asyncio import Redis
+
 from app.history.change import Change
 from app.history.redis_changes import CHANGES_STREAM
-from app.redis.connect import Client
 
 
-async def add_changes(client: Client, count: int) -> list[str]:
+async def add_changes(client: Redis, count: int) -> list[str]:
     """Add changes to the feed; return their ids."""
     added = []
     for number in range(count):

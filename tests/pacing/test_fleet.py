@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import httpx
 import pytest
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from app.pacing.redis_pacer import keys_of
@@ -56,6 +57,7 @@ async def test_the_rate_holds_when_the_master_fails(processes: int, workers: int
     with watched(1, 1) as fleet:
         url = sentinel_url(fleet)
         client = connect(url)
+        assert isinstance(client, Redis)
         with services(url, SERVICES) as urls:
             async with logging_origin() as (origin, log), crawlers(urls, origin, processes, workers) as running:
 

@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, SlotRequest
-from app.redis.connect import CONNECTIONS, connect
+from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient
 from robots_core.origin import Origin
 from tests.engines import QUOTED, Fleet, Node, alone, cluster_url, clustered
@@ -72,8 +72,7 @@ async def measure(name: str, url: str, fleet: Fleet, processes: int) -> None:
             for one in asking:
                 one.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
-    bound = processes * CONNECTIONS
-    sys.stdout.write(f"{name}, {processes} processes: {bound} at most by the setting; seen at each server:\n")
+    sys.stdout.write(f"{name}, {processes} processes; connections of each server:\n")
     sys.stdout.write(f"  at rest {idle}, under load {loaded}, after the first hung for {HANG_SECONDS:.0f} s {woken}\n")
 
 

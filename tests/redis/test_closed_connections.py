@@ -7,15 +7,13 @@ from contextlib import suppress
 
 import pytest
 import uvloop
-from redis.asyncio.connection import AbstractConnection
 
 from app.cache.redis_snapshots import RedisSnapshots
-from app.redis.connect import Client, connect
+from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
 from robots_core.origin import Origin
 from tests.engines import QUOTED, Fleet, alone, cluster_url, clustered
 from tests.faults.until import until_so
-from tests.redis.redirected import on_own_connection
 from tests.redis.sites import copy
 
 SITES = [Origin("https", f"{i}.example.com", 443) for i in range(24)]
@@ -44,14 +42,6 @@ def store(request: pytest.FixtureRequest) -> tuple[str, Fleet]:
 def kill_connections(fleet: Fleet) -> int:
     """Let every server close the connections of its clients; return how many there were."""
     return sum(int(one.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")) for one in fleet.masters)
-
-
-def open_connections(client: Client) -> list[AbstractConnection]:
-    """Those of which the client does not know yet that they are closed."""
-    nodes = getattr(client, "nodes_manager", None)
-    if nodes is None:
-        return [*client.connection_pool._available_connections]  # type: ignore[union-attr]
-    return [connection for node in nodes.nodes_cache.values() for connection in node._free]
 
 
 def on(loop: Callable[[], asyncio.AbstractEventLoop], main: Callable[[], Awaitable[None]]) -> None:
@@ -118,34 +108,3 @@ def test_connections_that_are_closed_in_use_only_fail_as_calls(
 
     on(loop, main)
     assert answered > 0
-
-
-def test_a_command_is_sent_once_more_if_the_transport_closes_just_before(single: tuple[str, Fleet]) -> None:
-    url, fleet = single
-
-    async def main() -> None:
-        client = connect(url)
-        await client.set("a", b"0")
-        [connection] = open_connections(client)
-        assert connection._writer is not None
-        connection._writer.transport.abort()
-        await until_so(lambda: connection._reader is not None and connection._reader.at_eof())
-        await connection.send_packed_command(connection.pack_command("INCR", "a"))  # past the pool, which would look
-        assert await connection.read_response() == 1
-        await client.aclose()
-
-    on(uvloop.new_event_loop, main)
-    assert fleet.masters[0].ask("GET", "a") == b"1"
-
-
-async def test_any_other_runtime_error_stays_one(single: tuple[str, Fleet]) -> None:
-    client = connect(single[0])
-    redis = GuardedClient(client, monotonic=time.monotonic, timeout=PATIENT)
-
-    async def broken() -> None:
-        raise RuntimeError("a fault of ours")
-
-    with pytest.raises(RuntimeError, match="a fault of ours"):
-        await on_own_connection(redis, "a", broken)
-    await redis.aclose()
-    await client.aclose()

@@ -9,15 +9,14 @@ from functools import partial
 
 import httpx
 import pytest
-from redis.asyncio import Redis
-from redis.exceptions import ConnectionError as NoConnection
+from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
 from app.cache.freshness import Recheck
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
-from app.redis.connect import CONNECTIONS, Client, Subscriber, connect, subscriber
+from app.redis.connect import Client, connect, subscriber
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
 from app.redis.store_clock import StoreClock
@@ -48,8 +47,8 @@ SITES = [Origin("https", f"{i}.example.com", 443) for i in range(40)]
 COLD = [Origin("https", f"cold-{i}.example.com", 443) for i in range(10)]
 
 
-async def next_message(listener: Subscriber) -> dict[str, object]:
-    message = await listener.get_message(timeout=20.0)
+async def next_message(listener: PubSub) -> dict[str, object]:
+    message: dict[str, object] | None = await listener.get_message(timeout=20.0)
     assert message is not None
     return message
 
@@ -113,51 +112,65 @@ async def connected(url: str) -> AsyncIterator[Client]:
         await client.aclose()
 
 
+@asynccontextmanager
+async def guarded(url: str, seconds: float = 20.0) -> AsyncIterator[GuardedClient]:
+    async with connected(url) as client:
+        redis = GuardedClient(client, monotonic=time.monotonic, timeout=seconds)
+        yield redis
+        await redis.aclose()
+
+
 @pytest.fixture(params=ENGINES)
-async def client(request: pytest.FixtureRequest, urls: dict[str, str]) -> AsyncIterator[Client]:
-    async with connected(urls[request.param]) as client:
-        await client.flushall()
-        yield client
+async def redis(request: pytest.FixtureRequest, urls: dict[str, str]) -> AsyncIterator[GuardedClient]:
+    async with guarded(urls[request.param]) as redis:
+        await redis.ping()
+        await everywhere(redis, "FLUSHALL")
+        yield redis
 
 
-async def test_every_engine_keeps_snapshots(client: Client) -> None:
-    store = RedisSnapshots(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
-    await store.redis.ping()
+async def everywhere(redis: GuardedClient, *command: str) -> None:
+    """Run the command on every shard."""
+    for shard in redis.shards:
+        assert await redis.on_shard(shard, lambda send: send(*command)) == b"OK"
+
+
+async def test_every_engine_keeps_snapshots(redis: GuardedClient) -> None:
+    store = RedisSnapshots(redis)
     assert await store.get(SITES[0]) is None
     await asyncio.gather(*(store.put(site, copy(site), 60) for site in SITES))
     assert await asyncio.gather(*(store.get(site) for site in SITES)) == [copy(site) for site in SITES]
-    assert 0 < await client.ttl(store_key(SITES[0])) <= 60
+    assert 0 < await redis.command(store_key(SITES[0]), "TTL", store_key(SITES[0])) <= 60
 
 
-async def test_every_engine_grants_one_lease_that_only_its_holder_releases(client: Client) -> None:
-    give_back = client.register_script(FORGET_OWN)
+async def test_every_engine_grants_one_lease_that_only_its_holder_releases(redis: GuardedClient) -> None:
+    give_back = Script(FORGET_OWN)
     for key in ("lease:{a}", "lease:{b}", "lease:{c}"):
-        assert await client.set(key, b"mine", nx=True, px=60_000)
-        assert not await client.set(key, b"yours", nx=True, px=60_000)
-        assert await give_back(keys=[key], args=[b"yours"]) == 0
-        assert await give_back(keys=[key], args=[b"mine"]) == 1
-        assert await client.set(key, b"yours", nx=True, px=60_000)
-        assert await client.eval(FORGET_OWN, 1, key, b"yours") == 1
+        take = partial(redis.command, key, "SET", key)
+        assert await take(b"mine", "NX", "PX", 60_000) == b"OK"
+        assert await take(b"yours", "NX", "PX", 60_000) is None
+        assert await give_back.run(redis, [key], b"yours") == 0
+        assert await give_back.run(redis, [key], b"mine") == 1
+        assert await take(b"yours", "NX", "PX", 60_000) == b"OK"
+        assert await redis.command(key, "EVAL", FORGET_OWN, 1, key, b"yours") == 1
 
 
-async def test_every_engine_is_sent_the_scripts_that_it_lacks_for_many_keys(client: Client) -> None:
-    redis, script = GuardedClient(client, monotonic=time.monotonic, timeout=20.0), Script(ADD)
+async def test_every_engine_is_sent_the_scripts_that_it_lacks_for_many_keys(redis: GuardedClient) -> None:
+    script = Script(ADD)
     keys = [f"visits:{{{site.key}}}" for site in SITES]
     for times in (1, 2):
-        await client.script_flush()
+        await everywhere(redis, "SCRIPT", "FLUSH")
         adding = (script.run(redis, [key], str(i)) for i, key in enumerate(keys))
         assert await asyncio.gather(*adding) == [i * times for i in range(len(keys))]
-    await redis.aclose()
 
 
-async def test_every_engine_delivers_messages_to_all_subscribers(client: Client) -> None:
-    async with aclosing(subscriber(client)) as one, aclosing(subscriber(client)) as other:
+async def test_every_engine_delivers_messages_to_all_subscribers(redis: GuardedClient) -> None:
+    async with aclosing(await subscriber(redis.client)) as one, aclosing(await subscriber(redis.client)) as other:
         for listener in (one, other):
             await listener.subscribe(CHANNEL)
             assert (await next_message(listener))["type"] == "subscribe"
         sent = [f"https://{i}.example.com:443".encode() for i in range(8)]
         for message in sent:
-            await client.publish(CHANNEL, message)
+            await redis.command(None, "PUBLISH", CHANNEL, message)
         for listener in (one, other):
             # In a cluster, messages may arrive in any order.
             assert {(await next_message(listener))["data"] for _ in sent} == set(sent)
@@ -165,50 +178,25 @@ async def test_every_engine_delivers_messages_to_all_subscribers(client: Client)
             assert (await next_message(listener))["type"] == "pong"
 
 
-async def test_a_cancelled_call_leaves_no_answer_for_the_next(client: Client) -> None:
-    keys = [f"{{{i}}}" for i in range(CONNECTIONS - 1)]  # as many as the pool has connections
+async def test_a_cancelled_call_leaves_no_answer_for_the_next(redis: GuardedClient) -> None:
+    keys = [f"{{{i}}}" for i in range(15)]
     for key in keys:
-        await client.set(key, key.encode())
+        await redis.command(key, "SET", key, key)
     chance = random.Random(4)
 
+    def read(key: str) -> Awaitable[object]:
+        return redis.command(key, "GETRANGE", key, 0, 100)
+
     async def cut_short(key: str) -> None:
-        call = asyncio.ensure_future(client.getrange(key, 0, 100))
+        call = asyncio.ensure_future(read(key))
         for _ in range(chance.randrange(40)):
             await asyncio.sleep(0)
         call.cancel()
         await asyncio.wait([call])
 
     for _ in range(4):
-        await asyncio.gather(*(cut_short(key) for key in keys))
-        assert await asyncio.gather(*(client.getrange(key, 0, 100) for key in keys)) == [key.encode() for key in keys]
-
-
-async def test_the_store_needs_fewer_connections_than_its_limit(client: Client) -> None:
-    assert 500 * CONNECTIONS <= 10_000 - 2_000  # the server's default, less some for other clients
-    pool = CONNECTIONS - 1
-
-    async def all_connected() -> bool:
-        return await asyncio.gather(*(client.getrange("{a}", 0, 1) for _ in range(pool))) == [b""] * pool
-
-    await until("every connection is open", all_connected)
-    calls = [client.getrange("{a}", 0, 1) for _ in range(pool + 20)]
-    answers = await asyncio.gather(*calls, return_exceptions=True)
-    refused = [answer for answer in answers if isinstance(answer, BaseException)]
-    assert len(refused) == 20
-    assert all(isinstance(answer, NoConnection) for answer in refused)
-    assert await client.getrange("{a}", 0, 1) == b""
-
-
-@pytest.mark.parametrize("engine", ["redis", "unix"])
-async def test_a_connection_closed_by_the_server_is_replaced_silently(urls: dict[str, str], engine: str) -> None:
-    async with connected(urls[engine]) as client, connected(urls[engine]) as other:
-        assert isinstance(client, Redis)
-        number = await client.client_id()
-        assert await other.execute_command("CLIENT", "KILL", "ID", number) == 1  # type: ignore[no-untyped-call]
-        for _ in range(2):
-            await other.ping()  # until it has been closed, and the client has noticed
-        assert await client.set("a", b"1")
-        assert await client.client_id() != number
+        await asyncio.gather(*map(cut_short, keys))
+        assert await asyncio.gather(*map(read, keys)) == [key.encode() for key in keys]
 
 
 async def test_a_client_connects_when_used_and_can_close_unused() -> None:
@@ -231,13 +219,12 @@ async def test_calls_to_a_closed_port_raise_store_down(form: str) -> None:
             for call in (store.get(SITES[0]), store.redis.ping()):
                 with pytest.raises(StoreDown):
                     await call
-        for use in (client.publish(CHANNEL, b""), subscribed(client)):
-            with pytest.raises((RedisError, OSError)):
-                await use
+        with pytest.raises((RedisError, OSError)):
+            await subscribed(client)
 
 
 async def subscribed(client: Client) -> None:
-    async with aclosing(subscriber(client)) as listener:
+    async with aclosing(await subscriber(client)) as listener:
         await listener.subscribe(CHANNEL)
 
 
@@ -339,10 +326,10 @@ async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> No
         return False
 
     async def has_news() -> bool:
-        async with aclosing(subscriber(client)) as listener:
+        async with aclosing(await subscriber(client)) as listener:
             await listener.subscribe(CHANNEL)
             assert (await next_message(listener))["type"] == "subscribe"
-            await client.publish(CHANNEL, b"new")
+            await store.redis.command(None, "PUBLISH", CHANNEL, b"new")
             return (await next_message(listener))["data"] == b"new"
 
     for site in lasting:
@@ -370,10 +357,9 @@ async def written(store: RedisSnapshots, site: Origin) -> bool:
     return True
 
 
-async def answers_in_time(client: Client) -> bool:
-    """Whether a call ends when it is cancelled after a tenth of a second, and leaves nothing running."""
-    async with asyncio.timeout(0.1):
-        await client.getrange(store_key(SITES[0]), 0, 1)
+async def answers_in_time(hasty: GuardedClient) -> bool:
+    """Whether a call that may take a tenth of a second succeeds."""
+    await hasty.command(store_key(SITES[0]), "GETRANGE", store_key(SITES[0]), 0, 1)
     return True
 
 
@@ -390,7 +376,7 @@ async def test_a_hanging_master_and_sentinel_are_skipped() -> None:
             fleet.sentinels[0].stop()
             fleet.masters[0].stop()
 
-        async with connected(sentinel_url(fleet)) as client, connected(sentinel_url(fleet)) as hasty:
+        async with connected(sentinel_url(fleet)) as client, guarded(sentinel_url(fleet), 0.1) as hasty:
             await until("it answers in time", partial(answers_in_time, hasty))
             await survives(client, fleet, hang)
             await until("it answers in time again", partial(answers_in_time, hasty))
@@ -404,7 +390,7 @@ async def test_a_killed_cluster_master_is_replaced_by_its_replica() -> None:
 
 async def test_a_hanging_cluster_master_is_replaced_by_its_replica() -> None:
     with clustered(1) as fleet:
-        async with connected(cluster_url(fleet)) as client, connected(cluster_url(fleet)) as hasty:
+        async with connected(cluster_url(fleet)) as client, guarded(cluster_url(fleet), 0.1) as hasty:
             await until("it answers in time", partial(answers_in_time, hasty))
             await survives(client, fleet, owner(fleet, SITES[0]).stop)
             await until("it answers in time again", partial(answers_in_time, hasty))
@@ -421,5 +407,5 @@ async def test_the_service_decides_with_any_engine(urls: dict[str, str], engine:
                 assert (await caller.get("/readyz")).json()["store"] == "ok"
                 assert service.servers == []
         site = Origin("http", "127.0.0.1", int(origin.url.rpartition(":")[2]))
-        async with connected(urls[engine]) as client:
-            assert await client.exists(store_key(site)) == 1
+        async with guarded(urls[engine]) as redis:
+            assert await redis.command(store_key(site), "EXISTS", store_key(site)) == 1

@@ -46,9 +46,12 @@ async def test_every_master_of_a_cluster_is_asked_for_its_policy() -> None:
         fleet.masters[1].ask("CONFIG", "SET", "maxmemory", "100mb")
         fleet.masters[1].ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
         client = connect(f"redis+cluster://:{QUOTED}@{fleet.hosts}")
-        policy = EvictionPolicy(GuardedClient(client, monotonic=time.monotonic, timeout=20.0), time.monotonic)
+        redis = GuardedClient(client, monotonic=time.monotonic, timeout=20.0)
+        await redis.ping()  # as the service does first, which finds the masters
+        policy = EvictionPolicy(redis, time.monotonic)
         await policy.read()
         assert policy.risk == "allkeys-lfu"
+        await redis.aclose()
         await client.aclose()
 
 

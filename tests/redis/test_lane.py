@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from app.redis.connect import Borrowed, borrow, connect, server_of
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.lane import Lane
 from app.redis.script import Script
-from tests.engines import MASTER, Fleet, cluster_url, clustered, eventually, sentinel_url, watched
+from app.redis.url import Address
+from tests.engines import MASTER, QUOTED, Fleet, cluster_url, clustered, eventually, node, sentinel_url, watched
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until, until_so
 
@@ -34,7 +36,7 @@ async def between(store_url: str, store_client: Redis, tmp_path: Path) -> AsyncI
 
 
 def lane_of(client: Redis, timeout: float) -> Lane:
-    return Lane(partial(borrow, client, ""), timeout)
+    return Lane(partial(borrow, client, None), timeout)
 
 
 @pytest.fixture
@@ -307,5 +309,43 @@ async def test_a_master_that_became_a_replica_is_left() -> None:
             return bool(replica.ask("GET", "a") == b"2")
 
         await until(written, bool)
+        await redis.aclose()
+        await client.aclose()
+
+
+async def test_a_node_of_a_cluster_is_no_server_by_itself(fleet: Fleet) -> None:
+    client = connect(f"redis://:{QUOTED}@127.0.0.1:{fleet.masters[0].port}")
+    redis = GuardedClient(client, monotonic=map(float, count()).__next__, timeout=PATIENT)
+    with pytest.raises(StoreDown, match=r"redirected a command 5 times; REDIS_URL of a cluster is redis\+cluster://"):
+        await asyncio.gather(*(redis.command(key, "GET", key) for key in "abcdef"))
+    await redis.aclose()
+    await client.aclose()
+
+
+async def test_keys_that_stay_apart_while_they_move_fail_the_command(fleet: Fleet) -> None:
+    client = connect(cluster_url(fleet))
+    redis = GuardedClient(client, monotonic=map(float, count()).__next__, timeout=PATIENT)
+    await redis.ping()
+    one, other = "{apart}one", "{apart}other"
+    slot = key_slot(one.encode())
+    await redis.command(one, "SET", one, "1")
+    source = next(it for it in fleet.masters if it.ask("CLUSTER", "COUNTKEYSINSLOT", slot))
+    target = next(it for it in fleet.masters if it is not source)
+    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", str(target.ask("CLUSTER", "MYID"), "ascii"))
+    with pytest.raises(StoreDown):
+        await ECHO.run(redis, [one, other], "said")  # TRYAGAIN
+    source.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+    assert await ECHO.run(redis, [one, other], "said") == [one.encode(), b"said"]
+    await redis.aclose()
+    await client.aclose()
+
+
+async def test_a_node_that_does_not_know_all_slots_is_not_believed(fleet: Fleet) -> None:
+    with node(cluster_enabled="yes") as lone:
+        client = connect(f"redis+cluster://:{QUOTED}@127.0.0.1:{lone.port},{fleet.hosts}")
+        redis = GuardedClient(client, monotonic=time.monotonic, timeout=PATIENT)
+        await redis.ping()
+        known = {server_of(client, str(number)) for number in range(100)}
+        assert known == {Address("127.0.0.1", one.port) for one in fleet.masters}
         await redis.aclose()
         await client.aclose()

@@ -1,18 +1,19 @@
 """The password and the certificates of the store change in their files; new connections of every engine use them."""
 
-import asyncio
 import shutil
 import ssl
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from app.redis import url as redis_url
-from app.redis.connect import CONNECTIONS, Client, connect_to
+from app.redis.connect import connect_to, subscriber
 from app.redis.failures import FAILURES
+from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.password_file import PASSWORD_LIMIT, load_password
 from tests.engines import (
     MASTER,
@@ -99,16 +100,19 @@ class Connected:
     """A client of servers, whose password is that in `file`."""
 
     fleet: Fleet
-    client: Client
+    redis: GuardedClient
     file: Path
 
     async def works(self) -> bool:
-        """Whether every server answers, also on connections that are opened now."""
-        calls = [self.client.getrange(f"{{{number}}}", 0, 1) for number in range(CONNECTIONS - 1)]
-        answers = await asyncio.gather(*calls, return_exceptions=True)
-        unexpected = [answer for answer in answers if not isinstance(answer, (bytes, *FAILURES))]
-        assert unexpected == []
-        return answers == [b""] * len(answers)
+        """Whether every server answers, also on a connection that is opened now."""
+        try:
+            for key in (f"{{{number}}}" for number in range(15)):
+                assert await self.redis.command(key, "GETRANGE", key, 0, 1) == b""
+            async with aclosing(await subscriber(self.redis.client)) as listener:
+                await listener.subscribe("test:news")
+        except (StoreDown, *FAILURES):
+            return False
+        return True
 
     async def fails(self) -> bool:
         return not await self.works()
@@ -128,12 +132,14 @@ async def connected(url: str, fleet: Fleet, directory: Path) -> AsyncIterator[Co
     file.write_text(f"{OLD}\n")
     file.chmod(0o600)
     everywhere(fleet, "ACL", "LOG", "RESET")
-    client = connect_to(redis_url.read(url, file), CONNECTIONS)
+    client = connect_to(redis_url.read(url, file))
+    redis = GuardedClient(client, monotonic=time.monotonic, timeout=20.0)
     try:
-        one = Connected(fleet, client, file)
+        one = Connected(fleet, redis, file)
         await until(one.works, bool)
         yield one
     finally:
+        await redis.aclose()
         await client.aclose()
 
 
@@ -236,7 +242,7 @@ async def test_certificates_are_rotated_on_both_sides(engine: str, tmp_path: Pat
     with secured(engine, old) as fleet:
         async with connected(SECURED[engine].format(fleet.hosts, query), fleet, tmp_path) as one:
             before, old.server = old.server, new.server
-            assert await one.client.getrange("{0}", 0, 1) == b""  # by an open connection
+            assert await one.redis.command("{0}", "GETRANGE", "{0}", 0, 1) == b""  # by an open connection
             one.disconnect()
             await until(one.fails, bool)
             mount(new)
