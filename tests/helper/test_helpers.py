@@ -14,7 +14,6 @@ from typing import Any
 import psutil
 import pytest
 
-from app.api.meta_tags import metas_json
 from app.api.test_rows import trial_json
 from app.background import cancel_and_wait
 from app.helper import helpers as module
@@ -23,6 +22,7 @@ from app.helper.process import REPLY_LIMIT
 from app.work_turns import Overloaded
 from robots_core.diff.as_json import changes_json
 from robots_core.file_json import file_json
+from robots_core.meta_tags import metas_json
 from tests.faults.until import PATIENCE, until_so
 from tests.helper import work
 

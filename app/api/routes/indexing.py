@@ -9,7 +9,6 @@ from fastapi import Request, Response
 from pydantic import Field, StringConstraints
 
 from app.api.json_bodies import RequestModel
-from app.api.meta_tags import Metas, metas_json
 from app.api.problems import Problem, documented
 from app.api.questions import asking
 from app.api.routing import api_router
@@ -20,6 +19,7 @@ from app.evaluate import Decision, Question, judge_every_purpose
 from app.helper.helpers import TooMuchWork
 from app.instants import rfc3339
 from app.question import AGENT_TEXT, Asking, QuestionNowIn, SeveralAgents, agent_from, dialect_from, instant_from
+from robots_core.meta_tags import Metas, metas_json
 from robots_core.notes import Note, agent_notes
 from robots_core.page_rules import join, robots_tags
 from robots_core.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields

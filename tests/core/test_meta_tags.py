@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from app.api import meta_tags
-from app.api.meta_tags import ATTRIBUTES, Metas, metas_json, read_metas
+from robots_core import meta_tags
+from robots_core.meta_tags import ATTRIBUTES, Metas, metas_json, read_metas
 
 NOINDEX = "<meta name=robots content=noindex>"
 PIECES = f"""
