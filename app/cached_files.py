@@ -14,9 +14,9 @@ from app.cache.visits import Visits
 from app.evaluate import CachedFile, Question
 from app.history.reader import HistoryReader
 from app.history.versions import History, Version, version_at
-from app.parsed_files import ParsedFiles, is_short, parse
+from app.parsed_files import ParsedFiles, is_short
 from app.reading_turns import ReadingTurns
-from robots_core.content import version_id
+from robots_core.file import File
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, Successful
 from robots_core.robots.agents import Agent
@@ -263,5 +263,5 @@ def _read(version: Version) -> CachedFile | None:
     snapshot = version.read()
     if snapshot is None:
         return None
-    robots = parse(snapshot.access) if isinstance(snapshot.access, Successful) else None
-    return CachedFile(found(snapshot, None, Source.HISTORY), robots, version=version_id(snapshot.access))
+    file = File(snapshot.access)
+    return CachedFile(found(snapshot, None, Source.HISTORY), file.robots, version=file.version)

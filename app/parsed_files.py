@@ -6,7 +6,7 @@ from itertools import count
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Recheck, Snapshot
 from app.evaluate import CachedFile
-from robots_core.content import version_id
+from robots_core.file import File
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from robots_core.robots.robots_txt import RobotsTxt
@@ -79,17 +79,13 @@ class ParsedFiles:
         file = self._files.get(origin)
         if file is not None and file.snapshot is snapshot:
             return file
-        robots, size, read = None, _BODILESS_BYTES, None
         # A refetch of the same bytes keeps the access object, so they are neither hashed nor parsed again.
-        known = file if file is not None and file.snapshot.access is snapshot.access else None
-        version = version_id(snapshot.access) if known is None else known.version
-        if isinstance(snapshot.access, Successful):
-            if known is not None:
-                robots, read = known.robots, known.read
-            elif not is_short(snapshot):
-                read = set()
-            robots = robots or parse(snapshot.access)
-            size = robots.size
+        if file is not None and file.snapshot.access is snapshot.access:
+            robots, version, read = file.robots, file.version, file.read
+        else:
+            found = File(snapshot.access)
+            robots, version, read = found.robots, found.version, None if is_short(snapshot) else set()
+        size = _BODILESS_BYTES if robots is None else robots.size
         file = ParsedFile(snapshot, robots, next(self._revisions), version, read)
         self._files.put(origin, file, size)
         return file
@@ -99,8 +95,3 @@ def is_short(snapshot: Snapshot) -> bool:
     """Whether the file of `snapshot`, if it has one, is quick to read for the first time."""
     access = snapshot.access
     return not isinstance(access, Successful) or len(access.body) <= SHORT
-
-
-def parse(access: Successful) -> RobotsTxt:
-    """Parse the body of a successful fetch."""
-    return RobotsTxt(access.body, truncated=access.truncated)

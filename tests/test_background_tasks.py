@@ -29,6 +29,7 @@ from app.cache.origin_lists import Notes, OriginLists, OriginListStore
 from app.cache.outbox import Outbox
 from app.cache.redis_leases import RedisLeases
 from app.cache.visits import Tally, Visits, VisitStore
+from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
 from app.decision_log.sinks import Sink
@@ -148,7 +149,7 @@ class _Writer(LineWriter):
     def write(self, decision: Any, request_id: str | None, key: str | None) -> bytes:
         if decision.question.target.origin == BAD:
             raise Poison
-        return str(decision.question.target.origin.key).encode()
+        return f"{decision.question.target.origin.key}}}".encode()
 
 
 class _Decision:
@@ -199,14 +200,14 @@ async def archive(stage: Stage) -> None:
 
 async def decision_log(stage: Stage) -> None:
     sink, lost = _Sink(), list[int]()
-    log = DecisionLog(cast("Sink", sink), _Writer(), 1.0, lost.append, every=0.0)
+    log = DecisionLog(cast("Sink", sink), _Writer(), 1.0, lost.append, Chain("p", lambda: NOW), every=0.0)
     async with log.writing():
         log.note(cast("Any", _Decision(BAD)))
         assert (lost, len(stage.failures)) == ([1], 1)  # the answer is given all the same
         log.note(cast("Any", _Decision(GOOD)))
         await until_so(lambda: lost == [1, 1])
         log.note(cast("Any", _Decision(GOOD)))
-        await until_so(lambda: sink.lines == [GOOD.key.encode()])
+        await until_so(lambda: [line.partition(b",")[0] for line in sink.lines] == [GOOD.key.encode()])
 
 
 async def deliveries(stage: Stage) -> None:

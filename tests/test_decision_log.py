@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 
 from app.decision_log import log as decision_log
 from app.decision_log import sinks
+from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
 from app.decision_log.sinks import DECISIONS_STREAM, FileSink, SinkFailed, StreamSink
@@ -113,7 +114,16 @@ class Decided(LineWriter):
     """Writes whatever it is given."""
 
     def write(self, decision: object, request_id: str | None, key: str | None) -> bytes:
-        return str(decision).encode()
+        return f"{decision}}}".encode()
+
+
+def chain() -> Chain:
+    return Chain("p", lambda: 0.0)
+
+
+def unlinked(written: Sequence[bytes]) -> list[bytes]:
+    """The lines as they were before they were linked, without marks."""
+    return [line.partition(b',"process"')[0] + b"}" for line in written if b'"mark"' not in line]
 
 
 @pytest.mark.parametrize("length", [0, 10, 3_000, 100_000])
@@ -122,7 +132,7 @@ async def test_the_bytes_that_wait_for_a_slow_sink_are_bounded(
 ) -> None:
     monkeypatch.setattr(decision_log, "WAITING_LINE_BYTES", 1_000_000)
     sink, lost = Stuck(), list[int]()
-    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, every=0.001)
+    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, chain(), every=0.001)
     lines, number = [f"{number:0{length}}".encode() for number in range(25_000)], 0
     async with log.writing():
         while not lost:
@@ -133,15 +143,16 @@ async def test_the_bytes_that_wait_for_a_slow_sink_are_bounded(
         log.note(lines[number])  # type: ignore[arg-type]
         assert lost == [1, 1]
         sink.released.set()
-    assert sink.written == [str(line).encode() for line in lines[: number - 1]]
-    assert 1_000_000 - 110_000 < sum(map(sys.getsizeof, sink.written)) <= 1_000_000
+    written = unlinked(sink.written)
+    assert written == [f"{line!s}}}".encode() for line in lines[: number - 1]]
+    assert 1_000_000 - 110_000 < sum(map(sys.getsizeof, written)) <= 1_000_000
     assert len(caplog.messages) == 1
 
 
 async def test_lines_that_a_stuck_sink_never_takes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision_log, "LOG_CLOSING_TIME", 0.01)
     sink, lost = Stuck(), list[int]()
-    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, every=0.001)
+    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, chain(), every=0.001)
     async with log.writing():
         for number in range(decision_log.LINES_PER_WRITE + 7):
             log.note(number)  # type: ignore[arg-type]
@@ -152,11 +163,11 @@ async def test_lines_that_a_stuck_sink_never_takes_are_counted(monkeypatch: pyte
 async def test_only_a_share_is_logged() -> None:
     sink, chances = Stuck(), iter([0.05, 0.5, 0.0999, 0.1])
     sink.released.set()
-    log = DecisionLog(sink, Decided("whole"), 0.1, lambda _: None, chance=lambda: next(chances))
+    log = DecisionLog(sink, Decided("whole"), 0.1, lambda _: None, chain(), chance=lambda: next(chances))
     async with log.writing():
         for number in range(4):
             log.note(number)  # type: ignore[arg-type]
-    assert sink.written == [b"0", b"2"]
+    assert unlinked(sink.written) == [b"0}", b"2}"]
 
 
 async def test_a_rotated_file_is_written_anew(tmp_path: Path) -> None:

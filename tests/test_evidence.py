@@ -337,7 +337,7 @@ async def test_lines_that_are_lost_break_no_chain(tmp_path: Path, monkeypatch: p
     key, lost = Ed25519PrivateKey.generate(), list[int]()
     sink = Unreliable(tmp_path / "log")
     chain = Chain("p", lambda: START, key.sign)
-    log = DecisionLog(sink, Noted("whole"), 1.0, lost.append, every=0.0, chain=chain)
+    log = DecisionLog(sink, Noted("whole"), 1.0, lost.append, chain, every=0.0)
     async with log.writing():
         for block in range(4):
             for line in chained(30)[block : block + 25]:
@@ -374,7 +374,7 @@ async def test_a_mark_that_fails_unexpectedly_breaks_no_chain(
     monkeypatch.setattr(chain_module, "CHECKPOINT_EVERY", 0.0)
     chain = Chain("p", lambda: START, Ed25519PrivateKey.generate().sign)
     sink = WithoutThreads(tmp_path / "log", failing)
-    log = DecisionLog(sink, Noted("whole"), 1.0, lambda _lost: None, every=3600, chain=chain)
+    log = DecisionLog(sink, Noted("whole"), 1.0, lambda _lost: None, chain, every=3600)
     async with log.writing():
         for line in chained(9):
             log.note(line[: line.index(b',"process"')] + b"}")  # type: ignore[arg-type]
@@ -407,8 +407,7 @@ def test_a_checkpoint_that_is_lost_is_made_again(following: int) -> None:
     chain = Chain("p", lambda: now[0], key.sign)
     lines = chain.link([json.dumps(DECIDED).encode()])
     now[0] += CHECKPOINT_EVERY
-    before = chain.state
-    chain.unlink([chain.mark("checkpoint")], 0, before)
+    chain.unlink([chain.mark("checkpoint")], 0)
     lines += chain.link([json.dumps(DECIDED).encode()] * following)
     assert not chain.checkpoint_is_due
     now[0] += CHECKPOINT_EVERY

@@ -13,6 +13,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+from app.whole_lines import ends_within_a_line
+
 _MODE: Final = 0o640
 
 
@@ -32,7 +34,7 @@ class Folder:
         for name, data in files.items():
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(path, (b"\n" if _ends_within_a_line(path) else b"") + data, os.O_CREAT | os.O_APPEND)
+            _write(path, (b"\n" if ends_within_a_line(path) else b"") + data, os.O_CREAT | os.O_APPEND)
 
     def clear(self, below: str) -> None:
         """Remove a folder with all that it has."""
@@ -79,12 +81,3 @@ def _write(path: Path, data: bytes, flags: int) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-def _ends_within_a_line(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) != b"\n"
-    except OSError:  # there is no file, or it is empty
-        return False

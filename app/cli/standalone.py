@@ -13,15 +13,13 @@ from app.evaluate import CachedFile, Decision, Question
 from app.fetch.network import SystemResolver, client_tls
 from app.main.fetching import fetcher_from
 from app.main.operator_files import domain_table, recheck_models
-from app.parsed_files import parse
 from app.pasted import decide_by_file
 from app.reread import Reread
 from app.settings import Settings
-from robots_core.content import version_id
+from robots_core.file import File
 from robots_core.origin import Origin
-from robots_core.robots.access import Successful, Validators
+from robots_core.robots.access import Validators
 from robots_core.robots.judge import recognise_challenge
-from robots_core.robots.robots_txt import RobotsTxt
 
 
 @asynccontextmanager
@@ -32,20 +30,19 @@ async def standalone(
     resolver = SystemResolver()
     fetcher = fetcher_from(settings, resolver, client_tls(), agents)
     models = own_models(settings)
-    files: dict[Origin, tuple[Snapshot, RobotsTxt | None]] = {}
+    files: dict[Origin, tuple[Snapshot, File]] = {}
 
     async def decide(question: Question) -> Decision:
         origin = question.origin
         if origin not in files:
             fetched = recognise_challenge(await fetcher.fetch(origin, Validators(), question.caller))
             snapshot = next_snapshot(None, fetched, time.time())
-            access = snapshot.access
-            files[origin] = snapshot, parse(access) if isinstance(access, Successful) else None
-        now, (snapshot, robots) = time.time(), files[origin]
+            files[origin] = snapshot, File(snapshot.access)
+        now, (snapshot, file) = time.time(), files[origin]
         recheck = recheck_of(models(origin.host, question.agent.recheck))
         cached = found(snapshot, freshness(snapshot, recheck, origin.key, now), Source.FETCHED)
-        file = CachedFile(cached, robots, version=version_id(snapshot.access))
-        return decide_by_file(question, file, now, forbidden=settings.forbidden)
+        cached_file = CachedFile(cached, file.robots, version=file.version)
+        return decide_by_file(question, cached_file, now, forbidden=settings.forbidden)
 
     try:
         yield decide

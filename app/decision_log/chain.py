@@ -26,49 +26,50 @@ class Chain:
     """Links lines as they are written. `sign` makes an Ed25519 signature, None for a log without a key."""
 
     def __init__(self, process: str, clock: Callable[[], float], sign: Callable[[bytes], bytes] | None = None) -> None:
-        """`process` names this process among all that write to the log; `clock` is in Unix seconds."""
+        """`process` names this process among all that write to the log; `clock` is in Unix seconds.
+
+        `number` is that of the last line, 0 before the first.
+        """
         self._process = json.dumps(process).encode()
         self._clock = clock
         self._sign = sign
-        self._number = 0
+        self.number = 0
         self._previous = ""
+        self._before = 0, ""
         self._lost = 0
         self._checked = (0, clock())
 
     def link(self, lines: Sequence[bytes]) -> list[bytes]:
         """The lines, each an object of JSON, with their links."""
+        self._before = self.number, self._previous
         return [self._linked(line) for line in lines]
 
-    def unlink(self, linked: Sequence[bytes], written: int, before: tuple[int, str]) -> None:
-        """Go on after the first `written` of these lines, since the others were lost; `before` was `state`."""
+    def unlink(self, linked: Sequence[bytes], written: int) -> None:
+        """Go on after the first `written` of the lines that were linked last, since the others were lost."""
         self._lost += len(linked) - written
-        number, previous = before
-        self._number = number + written
+        number, previous = self._before
+        self.number = number + written
         self._previous = sha256(linked[written - 1]).hexdigest() if written else previous
         checked, at = self._checked
-        if checked > self._number:  # the mark was lost: the lines before it are still to be signed for
+        if checked > self.number:  # the mark was lost: the lines before it are still to be signed for
             self._checked = 0, at
-
-    @property
-    def state(self) -> tuple[int, str]:
-        """The number and the SHA-256 of the last line."""
-        return self._number, self._previous
 
     @property
     def checkpoint_is_due(self) -> bool:
         """Whether there are lines to sign for."""
         number, at = self._checked
-        return self._sign is not None and number < self._number and self._clock() >= at + CHECKPOINT_EVERY
+        return self._sign is not None and number < self.number and self._clock() >= at + CHECKPOINT_EVERY
 
     def mark(self, kind: Mark) -> bytes:
         """A checkpoint, or the end of the chain, linked and signed. `lost`: lines that could not be written so far."""
-        now = self._clock()
-        line = self._text({"time": timestamp(now), "mark": kind, "lost": self._lost})
+        now, self._before = self._clock(), (self.number, self._previous)
+        members = {"time": timestamp(now), "mark": kind, "lost": self._lost}
+        line = json.dumps(members, separators=(",", ":")).encode()[:-1] + self._links()
         if self._sign is not None:
             signature = base64.b64encode(self._sign(line))
             line = line[:-1] + SIGNATURE + signature + b'"}'
         self._advance(line)
-        self._checked = self._number, now
+        self._checked = self.number, now
         return line
 
     def _linked(self, line: bytes) -> bytes:
@@ -76,16 +77,13 @@ class Chain:
         self._advance(linked)
         return linked
 
-    def _text(self, members: dict[str, object]) -> bytes:
-        return json.dumps(members, separators=(",", ":")).encode()[:-1] + self._links()
-
     def _links(self) -> bytes:
         return b',"process":%s,"number":%d,"previous":"%s"}' % (
             self._process,
-            self._number + 1,
+            self.number + 1,
             self._previous.encode(),
         )
 
     def _advance(self, line: bytes) -> None:
-        self._number += 1
+        self.number += 1
         self._previous = sha256(line).hexdigest()

@@ -39,9 +39,9 @@ class DecisionLog:
         writer: LineWriter,
         share: float,
         lost: Callable[[int], None],
+        chain: Chain,
         *,
         every: float = WRITE_EVERY,
-        chain: Chain | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """`share`: from 0 to 1; `every`: see WRITE_EVERY; `chain` links the lines."""
@@ -92,53 +92,36 @@ class DecisionLog:
         async with self._writing:
             while self._waiting:
                 lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, len(self._waiting)))]
+                written = 0
                 try:
-                    with Surviving(BackgroundTask.DECISION_LOG) as survival:
-                        await self._write(lines)
-                except asyncio.CancelledError:
-                    self._lost(len(lines))  # as far as is known
-                    raise
+                    written = await self._write(self._chain.link(lines))
                 finally:
                     self._bytes -= sum(map(sys.getsizeof, lines))
-                if survival.failed:
-                    self._lost(len(lines))
-        if self._chain is not None and self._chain.checkpoint_is_due:
+                    if written < len(lines):
+                        self._lost(len(lines) - written)
+        if self._chain.checkpoint_is_due:
             await self._write_mark("checkpoint")
 
     async def _write_mark(self, kind: Mark) -> None:
-        if self._chain is None or self._chain.state[0] == 0:
-            return
         async with self._writing:
-            before = self._chain.state
-            mark = self._chain.mark(kind)
-            written = 0
-            with Surviving(BackgroundTask.DECISION_LOG):
-                try:
-                    await self._sink.write([mark])
-                    written = 1
-                except SinkFailed as error:
-                    self._fail(str(error))
-                finally:
-                    if not written:
-                        self._chain.unlink([mark], 0, before)
+            if self._chain.number:
+                await self._write([self._chain.mark(kind)])
 
-    async def _write(self, lines: Sequence[bytes]) -> None:
-        chain = self._chain
-        before = (0, "") if chain is None else chain.state
-        linked = lines if chain is None else chain.link(lines)
+    async def _write(self, linked: Sequence[bytes]) -> int:
+        """Write the lines that were linked last; return how many were written, after which the chain goes on."""
         written = 0
         try:
-            await self._sink.write(linked)
-            written = len(linked)
-        except SinkFailed as error:
-            written = len(linked) - error.lost
-            self._lost(error.lost)
-            self._fail(str(error))
-        else:
-            self._failing = False
+            with Surviving(BackgroundTask.DECISION_LOG):
+                try:
+                    await self._sink.write(linked)
+                    written, self._failing = len(linked), False
+                except SinkFailed as error:
+                    written = len(linked) - error.lost
+                    self._fail(str(error))
         finally:
-            if chain is not None and written < len(linked):
-                chain.unlink(linked, written, before)
+            if written < len(linked):
+                self._chain.unlink(linked, written)
+        return written
 
     def _fail(self, reason: str) -> None:
         if not self._failing:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from app.background import in_daemon_thread
 from app.redis.guarded_client import GuardedClient, StoreDown
 from app.redis.script import Script
+from app.whole_lines import ends_within_a_line
 
 DECISIONS_STREAM: Final = "robots:{decisions}"
 DECISIONS_LENGTH = 100_000
@@ -73,7 +74,7 @@ class FileSink:
             # Not by way of sys.stdout, whose lock a write that hangs would hold when the process ends.
             file = _STDOUT if self._path is None else os.open(self._path, _APPENDING, _MODE)
             try:
-                if self._torn or _ends_within_a_line(file, self._path):
+                if self._torn or (self._path is not None and ends_within_a_line(self._path)):
                     os.write(file, b"\n")
                     self._torn = False
                 for end in _ends_of_pieces(data, file):
@@ -100,21 +101,6 @@ def _ends_of_pieces(data: bytes, file: int) -> Iterator[int]:
         if end == 0:
             end = data.index(b"\n", begin) + 1
         yield end
-
-
-def _ends_within_a_line(file: int, path: Path | None) -> bool:
-    """Whether a regular file ends with half a line, of this process or of another one whose write failed."""
-    found = os.fstat(file)
-    if path is None or not stat.S_ISREG(found.st_mode) or not found.st_size:
-        return False
-    try:
-        readable = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False  # it may be appended to only
-    try:
-        return os.pread(readable, 1, found.st_size - 1) not in {b"\n", b""}
-    finally:
-        os.close(readable)
 
 
 class StreamSink:

@@ -18,12 +18,12 @@ from app.cache.result import CacheResult, Source
 from app.decision_log.chain import SIGNATURE
 from app.decision_log.line import rule_named
 from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy
+from robots_core.file import File
 from robots_core.origin import BadUrl, Origin, read_target
 from robots_core.purposes.policy import PurposePolicy, UnknownPurpose, read_purposes
-from robots_core.robots.access import Successful
 from robots_core.robots.agents import Agent
 from robots_core.robots.dialects import DIALECTS
-from robots_core.robots.robots_txt import ROBOTS_PATH, RobotsTxt
+from robots_core.robots.robots_txt import ROBOTS_PATH
 from robots_core.robots.verdict import Permission, Reason, Verdict
 
 FILE_BYTES: Final = 256 * 1024 * 1024
@@ -213,8 +213,7 @@ class LogVerifier:
             snapshot = None if found is None or found.id != version else found.read()
             if snapshot is None:
                 raise _Undecidable(f"the archive has no version {version} of {origin.key}")
-            access = snapshot.access
-            robots = RobotsTxt(access.body, truncated=access.truncated) if isinstance(access, Successful) else None
+            robots = File(snapshot.access).robots
             file = CachedFile(CacheResult(snapshot, None, Source.HISTORY), robots, version=version)
             self._files.put(key, file, 1024 if robots is None else robots.size)
         return file

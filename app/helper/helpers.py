@@ -79,12 +79,12 @@ class _Helper:
         self._numbers = count()
 
     @classmethod
-    async def start(cls, seconds: int, memory: int) -> "_Helper":
+    async def start(cls, seconds: int) -> "_Helper":
         """Start a process. Raises HelperFailed."""
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-I", "-S", _PROCESS, str(seconds), str(memory), *sys.path),
+                *("-I", "-S", _PROCESS, str(seconds), str(MEMORY), *sys.path),
                 stdin=PIPE,
                 stdout=PIPE,
                 start_new_session=True,  # which Ctrl-C in a terminal does not reach
@@ -145,7 +145,6 @@ class Helpers:
         helpers: int = HELPERS,
         *,
         seconds: int = CPU_SECONDS,
-        memory: int = MEMORY,
         called: Callable[[str, float], None] = lambda _outcome, _seconds: None,
         refused: Callable[[str], None] = lambda _reason: None,
     ) -> None:
@@ -155,7 +154,6 @@ class Helpers:
         """
         self._slots = CallerSlots(helpers, WAITING, self._refusal)
         self._seconds = seconds
-        self._memory = memory
         self._called = called
         self._refused = refused
         self._idle: list[_Helper] = []
@@ -204,7 +202,7 @@ class Helpers:
             if helper.lives():
                 return helper
         self._all = {helper for helper in self._all if helper.lives()}
-        helper = await _Helper.start(self._seconds, self._memory)
+        helper = await _Helper.start(self._seconds)
         self._all.add(helper)
         return helper
 

@@ -89,7 +89,7 @@ def _decision_log(settings: Settings, store: Store, metrics: Metrics) -> Decisio
     sink = StreamSink(store.redis) if name == "redis" else file
     writer = LineWriter(settings.decision_log_url, forbidden=settings.forbidden)
     chain = Chain(process_name(), time.time, _signing(settings.decision_log_key_file))
-    return DecisionLog(sink, writer, settings.decision_log_share, metrics.decision_log_lost.inc, chain=chain)
+    return DecisionLog(sink, writer, settings.decision_log_share, metrics.decision_log_lost.inc, chain)
 
 
 def _signing(path: Path | None) -> Callable[[bytes], bytes] | None:

@@ -3,9 +3,9 @@
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from app.cache.freshness import Recheck, Snapshot, delay
+from app.instants import instant
 from robots_core.origin import Origin
 from robots_core.robots.access import Blocked
 
@@ -38,7 +38,7 @@ class FetchLog:
         if left_out is None:
             return
         milliseconds = round(seconds * 1000, 1)
-        recheck_at = _rfc3339(snapshot.checked_at + delay(snapshot, Recheck(), origin.key))
+        recheck_at = instant(snapshot.checked_at + delay(snapshot, Recheck(), origin.key))
         fields: dict[str, object] = {
             "origin": origin.with_profile(None).key,
             "outcome": "blocked_address" if failing is None else "unreachable",
@@ -67,7 +67,3 @@ class FetchLog:
         if len(self._lines) > LOGGED_ORIGINS:
             self._lines.popitem(last=False)
         return left_out
-
-
-def _rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(int(seconds), UTC).replace(tzinfo=None).isoformat() + "Z"

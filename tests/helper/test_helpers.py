@@ -17,7 +17,7 @@ import pytest
 from app.api.test_rows import trial_json
 from app.background import cancel_and_wait
 from app.helper import helpers as module
-from app.helper.helpers import WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
+from app.helper.helpers import CPU_SECONDS, WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
 from app.helper.process import REPLY_LIMIT
 from app.work_turns import Overloaded
 from robots_core.diff.as_json import changes_json
@@ -40,11 +40,11 @@ MADE_BY_MODELS = {trial_json}
 class Called(Helpers):
     """Helpers that note what became of each call, and the CPU seconds that were charged for it."""
 
-    def __init__(self, helpers: int = 1, **limits: int) -> None:
+    def __init__(self, helpers: int = 1, *, seconds: int = CPU_SECONDS) -> None:
         self.outcomes: list[str] = []
         self.refusals: list[str] = []
         self.charged: list[float] = []
-        super().__init__(helpers, called=self._note, refused=self.refusals.append, **limits)
+        super().__init__(helpers, called=self._note, refused=self.refusals.append, seconds=seconds)
 
     def _note(self, outcome: str, _seconds: float) -> None:
         self.outcomes.append(outcome)
@@ -147,7 +147,7 @@ async def test_cpu_time_is_limited_for_each_call_and_not_for_all_together() -> N
 
 
 async def test_memory_is_limited() -> None:
-    async with Called(memory=400 * MIB) as helpers:
+    async with Called() as helpers:
         helper = await helpers.pid()
         with pytest.raises(TooMuchWork, match="memory"):
             await helpers.do(work.grown, 400 * MIB)
