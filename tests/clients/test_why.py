@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import AsyncClient
 from robots_decisions.cli.explanation import _SOURCES, explanation
 
 from app.cache.result import Source
@@ -83,6 +84,26 @@ async def test_verdicts_of_earlier_versions_are_shown(service_url: str) -> None:
     assert answer["explanation"]["matched"] == 1
 
 
+async def test_answer_is_explained_without_a_store_for_its_history(service_url: str) -> None:
+    async with serve(Site(ROBOTS), host=new_address()) as origin, AsyncClient(base_url=service_url) as client:
+        asked = {"url": f"{origin.url}/private", "agent": "A", "explain": "true"}
+        answer = (await client.get("/v1/allowed", params=asked)).text
+
+    async def without_a_store(exchange: Exchange) -> None:
+        is_history = exchange.path.startswith("/v1/robots/history")
+        await exchange.send(text(503, '{"detail": "The store is unavailable."}') if is_history else text(200, answer))
+
+    async with serve(without_a_store) as service_without:
+        ended = await run("why", f"{origin.url}/private", "A", "--server", service_without.url)
+    assert (ended.code, ended.out.splitlines()[0]) == (1, _first_line(answer))
+    problem = f"{service_without.url} answers 503: The store is unavailable."
+    assert ended.err == f"Earlier versions are not shown: {problem}\n"
+
+
+def _first_line(answer: str) -> str:
+    return f"disallow (rule): {json.loads(answer)['explanation']['summary']}"
+
+
 async def closed_to_acme(exchange: Exchange) -> None:
     await exchange.send(text(200, "Usr-agent: *\nDisallow: /" if b"AcmeBot/2.0" in exchange.head else ROBOTS))
 
@@ -150,6 +171,7 @@ async def test_what_cannot_be_asked_is_an_error(service_url: str, arguments: tup
         (text(200, "[]"), "answers 200 with an unexpected body; is it this service?"),
         (text(200, '{"verdict": "perhaps", "robots": {}}'), "answers with the verdict 'perhaps'"),
         (text(404, "{}"), "answers 404 with an unexpected body; is it this service?"),
+        (b"220 ready\r\n\r\n", "Set the URL of a robots.txt decision service"),
         (text(401, '{"detail": "Send a key\u202e"}'), "answers 401: Send a key?"),
     ],
 )

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from robots_decisions._default_http import default_http
 from robots_decisions._sync.service import Service
 from robots_decisions.cli.failures import Failed
-from robots_decisions.cli.options import API_KEY
+from robots_decisions.cli.options import API_KEY, unanswered
 from robots_decisions.parsing import detail, json_value, sentence
 from robots_decisions.permits import ANSWER_TIMEOUT, Unavailable, encode
 
@@ -46,7 +46,7 @@ class Calls:
         try:
             response = self._service.request(method, path, content, ANSWER_TIMEOUT)
         except Unavailable as error:
-            raise Failed(f"{url} {error.failure.why}") from None
+            raise unanswered(url, error.failure) from None
         if response.status == _NOTHING:
             return {}
         answer = json_value(response.body)

@@ -23,6 +23,7 @@ from robots_decisions.cli.options import (
     add_server,
     concurrency,
     printable,
+    unanswered,
 )
 from robots_decisions.cli.warc import Copy, WarcFiles
 from robots_decisions.parsing import json_value
@@ -150,9 +151,7 @@ class Sending:
             seconds = failure.seconds if isinstance(failure, RetryLater) else pause
             waits = busy or (isinstance(failure, NoAnswer) and failure.remedy is None and self._heard is not None)
             if not waits or now() + seconds > max(began, self._heard or began) + RESTART_WAIT:
-                remedy = f" {failure.remedy}" if isinstance(failure, NoAnswer) and failure.remedy else ""
-                remedy = remedy.replace("`key`", API_KEY)
-                raise Failed(f"{self._arguments.server} {printable(failure.why)}{remedy}")
+                raise unanswered(self._arguments.server, failure)
             pause = min(2 * pause, LAST_RETRY_DELAY)
             await asyncio.sleep(seconds)
 

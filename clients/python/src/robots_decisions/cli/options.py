@@ -2,7 +2,8 @@
 
 import argparse
 
-from robots_decisions.cli.failures import Parser
+from robots_decisions.cli.failures import Failed, Parser
+from robots_decisions.permits import Failure, NoAnswer
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 """The default address of the service."""
@@ -43,3 +44,9 @@ def concurrency(text: str) -> int:
 def printable(text: str) -> str:
     """The text with escapes in place of characters that a terminal might obey."""
     return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def unanswered(server: str, failure: Failure) -> Failed:
+    """The error of a command that the service gives no answer: why, and what to set."""
+    remedy = f" {failure.remedy}" if isinstance(failure, NoAnswer) and failure.remedy else ""
+    return Failed(f"{server} {printable(failure.why)}{remedy.replace('`key`', API_KEY)}")

@@ -78,11 +78,14 @@ def _ask(service: Calls, arguments: argparse.Namespace, url: str, **more: str) -
 
 def _before(service: Calls, url: str, arguments: argparse.Namespace) -> Sequence[dict[str, Any]]:
     """The last versions of the file, newest first, each with its verdict on this question."""
-    history = service.get("/v1/robots/history", {"url": url, "agent": arguments.agent}, expected="versions")
     versions = []
-    for version in history["versions"][:SHOWN_VERSIONS]:
-        answer = _ask(service, arguments, url, as_of=version["from"])
-        versions.append({**version, **{name: answer[name] for name in ("verdict", "reason", "rule")}})
+    try:
+        history = service.get("/v1/robots/history", {"url": url, "agent": arguments.agent}, expected="versions")
+        for version in history["versions"][:SHOWN_VERSIONS]:
+            answer = _ask(service, arguments, url, as_of=version["from"])
+            versions.append({**version, **{name: answer[name] for name in ("verdict", "reason", "rule")}})
+    except Failed as error:  # as while the store is down, when the answer of now matters most
+        sys.stderr.write(f"Earlier versions are not shown: {error}\n")
     return versions
 
 
