@@ -35,7 +35,7 @@ class HistoryReader:
     def __init__(
         self,
         cache: RobotsCache,
-        store: HistoryStore | None,
+        store: HistoryStore,
         clock: Callable[[], float],
         archive: VersionArchive | None = None,
     ) -> None:
@@ -59,6 +59,6 @@ class HistoryReader:
         """All versions, the oldest first and the current one last; nothing is fetched. Raises StoreDown."""
         # The cache first: a version that ends in between may not have been written yet.
         current = await self._cache.last_found(origin)
-        ended = () if self._store is None else await self._store.read(origin)
+        ended = await self._store.read(origin)
         # In a thread, since the current version has to be compressed.
         return ended if current is None else await asyncio.to_thread(with_current, ended, current, self._clock())

@@ -21,7 +21,7 @@ from robots_core.origin import Target, read_target
 from robots_core.robots.access import Successful
 from robots_core.robots.agents import read_agent
 from robots_core.robots.dialects import DIALECTS
-from tests.cache.web import ScriptedWeb
+from tests.cache.web import Past, ScriptedWeb
 from tests.doubles import Clock
 
 MOST_VISITED = 90_000
@@ -45,7 +45,7 @@ async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
     model = Recheck()
     files = CachedFiles(
         cache,
-        HistoryReader(cache, None, clock),
+        HistoryReader(cache, Past(), clock),
         lambda _host, _name: model,
         Visits(RedisVisits(GuardedClient(store_client, monotonic=lambda: 0.0), clock=clock), clock),
         clock,
