@@ -37,12 +37,7 @@ def add(parser: Parser) -> None:
         "error. The settings of the service apply: ALLOW_ADDRESSES=127.0.0.0/8 permits fetches from this machine."
     )
     parser.add_argument("urls", metavar="URL", nargs="+", help="http or https URLs of pages")
-    parser.add_argument(
-        "--agent",
-        action="append",
-        required=True,
-        help="a product token or User-Agent, or @category for all known crawlers of one; may be repeated",
-    )
+    add_question(parser)
     parser.add_argument(
         "--fallback",
         action="append",
@@ -51,17 +46,26 @@ def add(parser: Parser) -> None:
         help="an agent to look up where the file has no group for --agent; may be repeated",
     )
     parser.add_argument("--dialect", choices=list(DIALECTS), help="the dialect; the default depends on the agent")
-    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
-    parser.add_argument(
-        "--purpose", action="append", choices=PURPOSES, help="what the page is wanted for; may be repeated"
-    )
-    parser.add_argument(
-        "--explain", action="store_true", help="also print every matching rule, and how the group was found"
-    )
     parser.add_argument(
         "--warnings", action="store_true", help="also print warnings about each robots.txt, on standard error"
     )
     parser.add_argument("--json", action="store_true", help="print the JSON of GET /v1/allowed, one line per answer")
+
+
+def add_question(parser: Parser) -> None:
+    """Add the arguments that say who asks, and for what, as all commands that decide take them."""
+    parser.add_argument(
+        "--agent",
+        action="append",
+        help="a product token or User-Agent, or @category for all known crawlers of one; may be repeated",
+    )
+    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
+    parser.add_argument(
+        "--purpose", action="append", choices=PURPOSES, help="what pages are wanted for; may be repeated"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="also print every matching rule, and how the group was found"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,6 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
+    if not arguments.agent:
+        raise Failed("Give at least one --agent.")
     settings = Settings.read()
     own = own_agents(settings)
     try:

@@ -15,6 +15,7 @@ from app.api.test_rows import PastedFile, Trial, answer
 from app.api.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn, rechecks_of
 from app.cli.bare_host import candidates
 from app.cli.colours import coloured
+from app.cli.decide import add_question
 from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.expectations import FORMAT, Tested, junit, read_expectations, report
 from app.cli.formatting import printable, row_lines
@@ -22,7 +23,7 @@ from app.cli.standalone import own_models
 from app.main.operator_files import own_agents
 from app.question import BadQuestion, agents_from, asked_policy, dialect_from, instant_from, target_from
 from app.settings import Settings
-from robots_core.purposes.policy import PURPOSES, PurposePolicy
+from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.dialects import DIALECTS
 
@@ -59,11 +60,7 @@ def add(parser: Parser) -> None:
     urls = parser.add_argument(
         "urls", metavar="URL", nargs="+", help="http or https URLs of pages; without either, https"
     )
-    parser.add_argument(
-        "--agent",
-        action="append",
-        help="a product token or User-Agent, or @category for all known crawlers of one; may be repeated",
-    )
+    add_question(parser)
     parser.add_argument(
         "--expect",
         metavar="EXPECTED",
@@ -75,10 +72,6 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--dialect", action="append", choices=list(DIALECTS), help="may be repeated; the default depends on the agent"
     )
-    parser.add_argument("--at", metavar="INSTANT", help="RFC 3339 instant for which rates are computed; default now")
-    parser.add_argument(
-        "--purpose", action="append", choices=PURPOSES, help="what pages are wanted for; may be repeated"
-    )
     parser.add_argument(
         "--enforce", action="store_true", default=None, help="disallow what the file refuses to a purpose"
     )
@@ -87,9 +80,6 @@ def add(parser: Parser) -> None:
     parser.add_argument("--retry-after", type=int, metavar="SECONDS", help="the Retry-After of the simulated response")
     parser.add_argument("--for", dest="lasting", metavar="TIME", help='how long the outcome has lasted: "90m", "3d"')
     parser.add_argument("--no-copy", action="store_true", help="simulate that there was no cached copy")
-    parser.add_argument(
-        "--explain", action="store_true", help="also print every matching rule, and how the group was found"
-    )
     parser.add_argument("--json", action="store_true", help="print the JSON of POST /v1/test")
 
 
