@@ -1,20 +1,21 @@
 """Settings from the environment, read once and validated. Only the composition root and the commands use them."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app import __version__, agents_file
+from app import __version__
+from app.agents_file import load as load_agents
 from app.archive.places import check_writable
 from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
-from app.cache.recheck_file import load
+from app.cache.recheck_file import load as load_table
 from app.decision_log.sinks import check_path
 from app.history.redis_changes import CHANGES_LENGTH
 from app.observability.logs import Level
@@ -45,14 +46,64 @@ def _signing_key(path: Path) -> object:
     return load_key(path)
 
 
-_LOADED: Final[Mapping[str, Callable[[Path], object]]] = {
-    "redis_password_file": load_password,
-    "recheck_file": load,
-    "agents_file": agents_file.load,
-    "api_keys_file": load_keys,
-    "decision_log_key_file": _signing_key,
-}
-"""How the files that settings name are loaded."""
+def _file_of(load: Callable[[Path], object]) -> AfterValidator:
+    """The file is loaded here, too, so that an invalid one stops the start rather than each worker."""
+
+    def check(path: Path) -> Path:
+        load(path)
+        return path
+
+    return AfterValidator(check)
+
+
+def _has_store(path: Path, info: ValidationInfo) -> Path:
+    if info.data.get("redis_url") is None:
+        raise ValueError("set REDIS_URL, too: it is the password of that store, and the embedded Valkey has none")
+    return path
+
+
+def _networks(value: object) -> object:
+    return tuple(map(_network, _parts(value))) if isinstance(value, str) else value
+
+
+def _ports(value: object) -> object:
+    if not isinstance(value, str) or value.strip() == "*":
+        return "*" if isinstance(value, str) else value
+    return frozenset(map(_port, _parts(value)))
+
+
+def _purposes(value: object) -> object:
+    return read_purposes(_parts(value)) if isinstance(value, str) else value
+
+
+def _not_below_the_floor(value: float, info: ValidationInfo) -> float:
+    floor = info.data.get("pace_floor", 0.0)
+    if value < floor:
+        raise ValueError(f"it must not be less than PACE_FLOOR={floor:g}")
+    return value
+
+
+def _long_enough(value: SecretStr) -> SecretStr:
+    if len(value.get_secret_value()) < SHORTEST_SECRET:
+        raise ValueError(f"use at least {SHORTEST_SECRET} characters, for example from `openssl rand -hex 32`")
+    return value
+
+
+def _known_sink(value: str) -> str:
+    if value not in ("stdout", "redis"):
+        if not Path(value).is_absolute():
+            raise ValueError("name stdout, redis, or a file by its absolute path")
+        check_path(Path(value))
+    return value
+
+
+def _writable_place(value: object) -> str:
+    check_writable(str(value))
+    return str(value)
+
+
+def _lower_case(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -65,112 +116,42 @@ class Settings(BaseSettings):
     allow_unauthenticated: bool = False
     workers: int = Field(1, ge=1, le=256)
     redis_url: str | None = None
-    redis_password_file: Path | None = None
+    redis_password_file: Annotated[Path, AfterValidator(_has_store), _file_of(load_password)] | None = None
     require_store_at_start: bool = False
     data_dir: Path | None = None
-    allow_addresses: Annotated[tuple[Network, ...], NoDecode] = ()
-    allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode] = frozenset()
+    allow_addresses: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = ()
+    allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode, BeforeValidator(_ports)] = frozenset()
     user_agent: str = Field(f"RobotsDecisions/{__version__}", pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")
     fetch_timeout: float = Field(10.0, gt=0, le=120)
     memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
     recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
-    recheck_file: Path | None = None
-    agents_file: Path | None = None
-    api_keys_file: Path | None = None
+    recheck_file: Annotated[Path, _file_of(load_table)] | None = None
+    agents_file: Annotated[Path, _file_of(load_agents)] | None = None
+    api_keys_file: Annotated[Path, _file_of(load_keys)] | None = None
     operator_token_file: Path | None = None
     min_refetch_seconds: float = Field(10.0, ge=0, le=3600)
     answer_seconds: int = Field(60, ge=1, le=86_400)
     on_forbidden: Literal["allow", "deny"] = "allow"
     changes_length: int = Field(CHANGES_LENGTH, ge=0, le=10_000_000)
-    purposes: Annotated[tuple[Purpose, ...], NoDecode] = ()
+    purposes: Annotated[tuple[Purpose, ...], NoDecode, BeforeValidator(_purposes)] = ()
     enforce_purposes: bool = False
     pace_by: Literal["origin", "host", "domain"] = "host"
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
-    pace_cap: float = Field(SLOWEST, ge=0, le=SLOWEST)
+    pace_cap: Annotated[float, Field(ge=0, le=SLOWEST), AfterValidator(_not_below_the_floor)] = SLOWEST
     pace_latency: float = Field(1.2, ge=0, le=100)
     pace_instances: int | None = Field(None, ge=1, le=100_000)
-    permit_secret: SecretStr | None = None
+    permit_secret: Annotated[SecretStr, AfterValidator(_long_enough)] | None = None
     watch_seconds: float | None = Field(None, ge=0.1, le=3600)
     max_connection_age: float | None = Field(None, ge=1, le=86_400)
-    decision_log: str | None = None
-    decision_log_key_file: Path | None = None
+    decision_log: Annotated[str, AfterValidator(_known_sink)] | None = None
+    decision_log_key_file: Annotated[Path, _file_of(_signing_key)] | None = None
     decision_log_share: float = Field(1.0, ge=0, le=1)
     decision_log_url: Literal["whole", "hashed", "none"] = "whole"
-    archive: str | None = None
+    archive: Annotated[str, BeforeValidator(_writable_place)] | None = None
     log_format: Literal["json", "text"] | None = None
-    log_level: Level = "info"
+    log_level: Annotated[Level, BeforeValidator(_lower_case)] = "info"
     access_log: bool = True
     log_client: bool = True
-
-    @field_validator("allow_addresses", mode="before")
-    @classmethod
-    def _networks(cls, value: object) -> object:
-        return tuple(_network(part) for part in _parts(value)) if isinstance(value, str) else value
-
-    @field_validator("allow_ports", mode="before")
-    @classmethod
-    def _ports(cls, value: object) -> object:
-        if not isinstance(value, str) or value.strip() == "*":
-            return "*" if isinstance(value, str) else value
-        return frozenset(_port(part) for part in _parts(value))
-
-    @field_validator("log_level", mode="before")
-    @classmethod
-    def _level(cls, value: object) -> object:
-        return value.lower() if isinstance(value, str) else value
-
-    @field_validator("purposes", mode="before")
-    @classmethod
-    def _purposes(cls, value: object) -> object:
-        return read_purposes(_parts(value)) if isinstance(value, str) else value
-
-    @field_validator("redis_password_file")
-    @classmethod
-    def _has_store(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        if value is not None and info.data.get("redis_url") is None:
-            raise ValueError("set REDIS_URL, too: it is the password of that store, and the embedded Valkey has none")
-        return value
-
-    @field_validator(*_LOADED)
-    @classmethod
-    def _readable(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        # Read here, too, so that an invalid file stops the start rather than each worker.
-        if value is not None:
-            _LOADED[str(info.field_name)](value)
-        return value
-
-    @field_validator("decision_log")
-    @classmethod
-    def _known_sink(cls, value: str | None) -> str | None:
-        if value in (None, "stdout", "redis"):
-            return value
-        if not Path(value).is_absolute():
-            raise ValueError("name stdout, redis, or a file by its absolute path")
-        check_path(Path(value))
-        return value
-
-    @field_validator("archive", mode="before")
-    @classmethod
-    def _writable_place(cls, value: object) -> str | None:
-        if value is None:
-            return None
-        check_writable(str(value))
-        return str(value)
-
-    @field_validator("permit_secret")
-    @classmethod
-    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value()) < SHORTEST_SECRET:
-            raise ValueError(f"use at least {SHORTEST_SECRET} characters, for example from `openssl rand -hex 32`")
-        return value
-
-    @field_validator("pace_cap")
-    @classmethod
-    def _not_below_the_floor(cls, value: float, info: ValidationInfo) -> float:
-        floor = info.data.get("pace_floor", 0.0)
-        if value < floor:
-            raise ValueError(f"it must not be less than PACE_FLOOR={floor:g}")
-        return value
 
     @property
     def forbidden(self) -> bool:
