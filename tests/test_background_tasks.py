@@ -21,6 +21,7 @@ from app.archive.writer import ArchiveWriter
 from app.auth.keys import Limit
 from app.auth.quotas import Quotas
 from app.background import TASK, BackgroundTask
+from app.cache.bounded_dict import BoundedDict
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import CHANNEL, Event, InvalidationListener, encode
 from app.cache.invalidation_publisher import InvalidationPublisher
@@ -45,12 +46,11 @@ from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.replica import Overrides
 from app.overrides.table import Deny, Override
 from app.pacing import fleet_secret, membership
-from app.pacing.bounded_dict import BoundedDict
 from app.pacing.fleet_secret import FleetSecret
 from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.membership import FleetMembership
-from app.pacing.pace_store import PaceStore
 from app.pacing.recovery import Recovery
+from app.pacing.redis_pacer import RedisPacer
 from app.pacing.shard_state import ShardState
 from app.pacing.slots import PaceKey
 from app.redis.connect import Borrowed, borrow, subscriber
@@ -463,7 +463,7 @@ class _Pace:
 async def recovery(stage: Stage) -> None:
     store = _Pace()
     backoffs = KnownBackoffs(lambda: 0.0)
-    recovering = Recovery(cast("PaceStore", store), BoundedDict(), backoffs, lambda _seconds: asyncio.sleep(0))
+    recovering = Recovery(cast("RedisPacer", store), BoundedDict(), backoffs, lambda _seconds: asyncio.sleep(0))
     state = ShardState(0, ShardClock(lambda: NOW, lambda: 0.0))
     for origin in (BAD, GOOD):
         backoffs.note(PaceKey(origin.key, "examplebot"), 60.0)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from app.background import BackgroundTask, Surviving, repeatedly
+from app.cache.bounded_dict import BoundedDict
 from app.cache.ordering import Purged
 from app.redis.guarded_client import StoreDown
 from robots_core.origin import Origin
@@ -24,16 +25,12 @@ class Outbox:
 
     def __init__(self, deliver: Callable[[Origin, Purged | None], Awaitable[None]]) -> None:
         self._deliver = deliver
-        self._pending: dict[Origin, Purged | None] = {}
+        self._pending: BoundedDict[Origin, Purged | None] = BoundedDict(OUTBOX_LIMIT)
         self._has_pending = asyncio.Event()
 
     def add(self, origin: Origin, purged: Purged | None = None) -> None:
         """Deliver the origin later; a pending purge is kept unless this one replaces it."""
-        purged = purged or self.purged(origin)
-        self._pending.pop(origin, None)
-        self._pending[origin] = purged
-        if len(self._pending) > OUTBOX_LIMIT:
-            del self._pending[next(iter(self._pending))]
+        self._pending[origin] = purged or self.purged(origin)
         self._has_pending.set()
 
     def purged(self, origin: Origin) -> Purged | None:

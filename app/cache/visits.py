@@ -5,13 +5,13 @@ Every instant is Unix seconds; a half-life is 7 days.
 
 import asyncio
 import math
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from app.background import BackgroundTask, in_batches
+from app.cache.bounded_dict import BoundedDict
 from app.cache.freshness import DAY, HOUR
 from app.redis.guarded_client import StoreDown
 from app.redis.single_flight import SingleFlight
@@ -69,55 +69,30 @@ class VisitStore(Protocol):
         """Add these to the fleet's tallies; returns the sums, without those that could not be written."""
 
 
-class _FleetTallies:
-    """The fleet's tallies as last read from the store or written to it, of at most `origins` origins."""
+class _Known(NamedTuple):
+    """The fleet's tally as read from the store or written to it at this instant; None: it has none."""
 
-    def __init__(self, clock: Callable[[], float], origins: int) -> None:
-        self._clock = clock
-        self._limit = origins
-        self._tallies: OrderedDict[Origin, tuple[Tally | None, float]] = OrderedDict()
+    tally: Tally | None
+    at: float
 
-    def is_recent(self, origin: Origin) -> bool:
-        """Whether the origin's tally was read within READ_FOR; it becomes the most recently used."""
-        found = self._tallies.get(origin)
-        if found is None or not 0 <= self._clock() - found[1] < READ_FOR:
-            return False
-        self._tallies.move_to_end(origin)
-        return True
 
-    def get(self, origin: Origin) -> Tally | None:
-        """The origin's tally; None if the fleet has none, or it is not known."""
-        found = self._tallies.get(origin)
-        return None if found is None else found[0]
-
-    def read_at(self, origin: Origin) -> float | None:
-        """When the origin's tally was read or written; None for never."""
-        found = self._tallies.get(origin)
-        return None if found is None else found[1]
-
-    def put(self, origin: Origin, tally: Tally | None) -> None:
-        """Keep what the store has for the origin now."""
-        self._tallies[origin] = tally, self._clock()
-        self._tallies.move_to_end(origin)
-        if len(self._tallies) > self._limit:
-            self._tallies.popitem(last=False)
+_UNKNOWN = _Known(None, -math.inf)
 
 
 class Visits:
     """The visits that one process counts, added to those of the fleet as last read from the store.
 
-    Counting is done in memory. While the store is down, counts are kept for it, of at most `origins` origins: beyond
-    that, those that have waited the longest are dropped. If it is not known whether a batch was written, it may be
-    counted twice, but is never lost.
+    Counting is done in memory. While the store is down, counts are kept for it, of the `origins` origins visited last.
+    If it is not known whether a batch was written, it may be counted twice, but is never lost.
     """
 
     def __init__(self, store: VisitStore, clock: Callable[[], float], *, origins: int = TALLIES) -> None:
         self._store = store
         self._clock = clock
         self._limit = origins
-        self._counted: dict[Origin, Tally] = {}
+        self._counted: BoundedDict[Origin, Tally] = BoundedDict(origins)
         self._sent: Mapping[Origin, Tally] = {}
-        self._fleet = _FleetTallies(clock, origins)
+        self._fleet: BoundedDict[Origin, _Known] = BoundedDict(origins)
         self._reads: SingleFlight[Origin, None] = SingleFlight(BackgroundTask.VISITS)
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -135,14 +110,14 @@ class Visits:
 
     async def per_day(self, origin: Origin) -> float:
         """The origin's visits per day; waits for the store, as a rule once for each origin and process."""
-        if not self._fleet.is_recent(origin):
+        if not self._is_recent(origin):
             await self._reads.do(origin, lambda: self._read(origin))
         return self._per_day(origin)
 
     def with_one_more(self, origin: Origin) -> float | None:
         """What `visit` would return now, without counting one; None if it would wait for the store."""
         now = self._clock()
-        return self._per_day(origin, Tally(1.0, now, now)) if self._fleet.is_recent(origin) else None
+        return self._per_day(origin, Tally(1.0, now, now)) if self._is_recent(origin) else None
 
     async def write_back(self) -> None:
         """Add all that was counted so far to the fleet's tallies; counts that cannot be written are kept."""
@@ -168,31 +143,30 @@ class Visits:
             await self.write_back()
             await self._reads.aclose()
 
+    def _is_recent(self, origin: Origin) -> bool:
+        """Whether the fleet's tally is known well enough."""
+        return 0 <= self._clock() - self._fleet.get(origin, _UNKNOWN).at < READ_FOR
+
     def _per_day(self, origin: Origin, more: Tally | None = None) -> float:
-        found = [more, self._counted.get(origin), self._sent.get(origin), self._fleet.get(origin)]
+        found = [more, self._counted.get(origin), self._sent.get(origin), self._fleet.get(origin, _UNKNOWN).tally]
         tallies = [tally for tally in found if tally is not None]
         return sum(tallies[1:], start=tallies[0]).per_day(self._clock()) if tallies else 0.0
 
     def _count(self, origin: Origin, tally: Tally) -> None:
         counted = self._counted.get(origin)
-        if counted is not None:
-            self._counted[origin] = counted + tally
-            return
-        if len(self._counted) >= self._limit:
-            del self._counted[next(iter(self._counted))]
-        self._counted[origin] = tally
+        self._counted[origin] = tally if counted is None else counted + tally
         # Once on the way up, so that a store that is down is not tried again and again.
-        if len(self._counted) == self._limit // 2:
+        if counted is None and len(self._counted) == self._limit // 2:
             self._wake.set()
 
     async def _read(self, origin: Origin) -> None:
-        before = self._fleet.read_at(origin)
+        before = self._fleet.get(origin)
         try:
             tally = await self._store.read(origin)
         except StoreDown:
             return
-        if self._fleet.read_at(origin) == before:  # else a batch was written meanwhile, and its result is newer
-            self._fleet.put(origin, tally)
+        if self._fleet.get(origin) is before:  # else a batch was written meanwhile, and its result is newer
+            self._fleet[origin] = _Known(tally, self._clock())
 
     async def _send(self, origins: Sequence[Origin]) -> None:
         """Write the counts of the origins; what is not written is counted again, also if this is cancelled.
@@ -206,7 +180,7 @@ class Visits:
         finally:
             sent, self._sent = self._sent, {}
             for origin, tally in written.items():
-                self._fleet.put(origin, tally)
+                self._fleet[origin] = _Known(tally, self._clock())
             for origin in sent.keys() - written.keys():
                 self._count(origin, sent[origin])
         if not written.keys() >= sent.keys():

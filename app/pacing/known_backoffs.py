@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from app.pacing.bounded_dict import BoundedDict
+from app.cache.bounded_dict import BoundedDict
 from app.pacing.slots import PaceKey
 
 
@@ -29,7 +29,7 @@ class KnownBackoffs:
         if seconds > 0:
             self._known[key.site] = _Known(key, self._steady() + seconds)
         else:
-            self._known.pop(key.site)
+            self._known.pop(key.site, None)
 
     def running(self) -> Iterator[PaceKey]:
         """A key of each site with a backoff that is not over."""

@@ -6,8 +6,8 @@ from a pool is written under the origin, too.
 
 from collections.abc import Callable
 
-from app.pacing.bounded_dict import BoundedDict
-from app.pacing.pace_store import PaceStore
+from app.cache.bounded_dict import BoundedDict
+from app.pacing.redis_pacer import RedisPacer
 from app.pacing.slots import PaceKey
 from app.redis.guarded_client import StoreDown
 
@@ -18,7 +18,7 @@ READ_EVERY = 3.0
 class OriginBackoffs:
     """The backoffs of origins; `steady` is a clock that is never set."""
 
-    def __init__(self, store: PaceStore, steady: Callable[[], float]) -> None:
+    def __init__(self, store: RedisPacer, steady: Callable[[], float]) -> None:
         self._store = store
         self._steady = steady
         self._read_at: BoundedDict[str, float] = BoundedDict()

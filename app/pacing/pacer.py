@@ -5,14 +5,14 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from app.pacing.bounded_dict import BoundedDict
+from app.cache.bounded_dict import BoundedDict
 from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.local_pacer import LOCAL_SLOT, LocalPacer
 from app.pacing.origin_backoffs import OriginBackoffs
-from app.pacing.pace_store import PaceStore
 from app.pacing.page_times import PageTimes
 from app.pacing.permit import SlotRef
 from app.pacing.recovery import Recovery
+from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import Bound, advance, at_least, interval_at
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK, ShardState, UnreportedSlot
 from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
@@ -67,7 +67,7 @@ class Pacer:
 
     def __init__(
         self,
-        store: PaceStore,
+        store: RedisPacer,
         local: LocalPacer,
         clocks: StoreClocks,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

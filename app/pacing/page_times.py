@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from app.pacing.bounded_dict import BoundedDict
+from app.cache.bounded_dict import BoundedDict
 from app.pacing.permit import SlotRef
 from app.pacing.slots import PaceKey
 
@@ -70,9 +70,9 @@ class PageTimes:
 
     def take(self, key: PaceKey) -> PageReports:
         """What waits for the store, which is removed."""
-        found = self._waiting.pop(key) or NO_PAGES
+        found = self._waiting.pop(key, NO_PAGES)
         if found.pages and not self._latencies.get(key, 0.0):
-            first = self._first.pop(key.pool)
+            first = self._first.pop(key.pool, None)
             if first is not None:
                 mean = found.mean + (min(first, LONGEST) - found.mean) / (found.pages + 1)
                 return found._replace(pages=found.pages + 1, mean=mean)

@@ -6,9 +6,9 @@ fleet can write the tag, so a caller can neither name an origin that it has no s
 
 import base64
 import hmac
-import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -65,21 +65,17 @@ def verify(permit: str, secrets: Iterable[bytes]) -> SlotRef:
 
 def _read(payload: str) -> SlotRef:
     # The payload is signed, so `sign` wrote it, unless someone else knows the secret.
-    try:
-        fields = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (ValueError, RecursionError):
-        fields = None
-    match fields:
-        case [str(origin), str(agent), str(slot)]:
-            match slot.split(" "):
-                case [name]:  # the last release has a queue for each origin
-                    return SlotRef(origin, PaceKey(origin, agent), name)
-                case [name, pool, go_at] if _SECONDS.fullmatch(go_at):
-                    return SlotRef(origin, PaceKey(pool, agent), name, float(go_at))
-                case _:
-                    raise BadPermit("The permit is signed but does not hold a slot.")
-        case _:
-            raise BadPermit("The permit is signed but does not hold a slot.")
+    with suppress(ValueError, msgspec.DecodeError):
+        data = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        origin, agent, slot = msgspec.json.decode(data, type=tuple[str, str, str])
+        match slot.split(" "):
+            case [name]:  # the last release has a queue for each origin
+                return SlotRef(origin, PaceKey(origin, agent), name)
+            case [name, pool, go_at] if _SECONDS.fullmatch(go_at):
+                return SlotRef(origin, PaceKey(pool, agent), name, float(go_at))
+            case _:
+                pass
+    raise BadPermit("The permit is signed but does not hold a slot.")
 
 
 def _tag(payload: str, secret: bytes) -> str:

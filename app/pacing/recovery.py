@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from app.background import BackgroundTask, Surviving
-from app.pacing.bounded_dict import BoundedDict
+from app.cache.bounded_dict import BoundedDict
 from app.pacing.known_backoffs import KnownBackoffs
-from app.pacing.pace_store import PaceStore
+from app.pacing.redis_pacer import RedisPacer
 from app.pacing.shard_state import PROBE_INTERVAL, SLACK, ShardState
 from app.pacing.slots import PaceKey, QueueState
 from app.redis.guarded_client import StoreDown
@@ -29,7 +29,7 @@ class Recovery:
 
     def __init__(
         self,
-        store: PaceStore,
+        store: RedisPacer,
         queues: BoundedDict[PaceKey, QueueState],
         backoffs: KnownBackoffs,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -100,7 +100,7 @@ class Recovery:
                 self._given_back()
 
         while state.unreported_backoffs:
-            key, _ = state.unreported_backoffs.popitem()
+            key, _ = state.unreported_backoffs.popitem(last=False)
             if self._backoffs.left(key.site) > SLACK and not await self._retried(key, partial(give_back, key)):
                 state.unreported_backoffs[key] = None
                 self.on_failure(state)
@@ -109,7 +109,7 @@ class Recovery:
 
     async def _report_slots(self, state: ShardState) -> None:
         while state.unreported_slots:
-            key, slot = state.unreported_slots.popitem()
+            key, slot = state.unreported_slots.popitem(last=False)
             now = state.clock.steady()
             if slot.ends <= now:
                 continue

@@ -47,7 +47,7 @@ LATENCY_FACTOR, LONGEST_BY_LATENCY = 1.2, 30.0
 
 
 class RedisPacer:
-    """The PaceStore in Redis, under `robots:{pace:<bucket>}:`."""
+    """The fleet's queues of slots, under `robots:{pace:<bucket>}:`. Every call is bounded in time."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from app.pacing.bounded_dict import BoundedDict
+from app.cache.bounded_dict import BoundedDict
 from app.pacing.local_pacer import HORIZON
 from app.pacing.slots import PaceKey, SlotRequest
 from app.redis.guarded_client import COOLDOWN

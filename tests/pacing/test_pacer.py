@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from typing import cast
 
 import pytest
 
@@ -12,6 +13,7 @@ from app.pacing.membership import Rank
 from app.pacing.pacer import Grant, Pacer
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.recovery import REPORT_ATTEMPTS
+from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK
 from app.pacing.slots import (
@@ -127,7 +129,7 @@ class Rig:
         clocks = StoreClocks(lambda: self.clock, lambda: self.monotonic)
         self.store = OneQueue(clocks)
         self.sleepers: list[tuple[float, asyncio.Event]] = []
-        self.pacer = Pacer(self.store, LocalPacer(fleet, lambda: rank), clocks, self.sleep)
+        self.pacer = Pacer(cast("RedisPacer", self.store), LocalPacer(fleet, lambda: rank), clocks, self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         awake = asyncio.Event()
