@@ -14,7 +14,7 @@ from app.cache.refresher import Fetch, OnFetch, Refresher
 from app.cache.result import CacheResult, Source, found
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
-from app.cache.snapshot_writer import SnapshotWriter
+from app.cache.snapshot_writer import OnVersionEnded, SnapshotWriter
 from app.cache.tiered_snapshots import TieredSnapshots
 from app.redis.single_flight import SingleFlight
 from app.redis.store_clock import StoreClock
@@ -25,18 +25,6 @@ __all__ = ["Fetch", "RobotsCache"]
 
 OnIngested = Callable[[Origin, Snapshot, Snapshot | None], None]
 """Called with what a caller sent, and the snapshot that is known then; None if what was sent is of the past alone."""
-
-
-def _ignore_fetch(_origin: Origin, _snapshot: Snapshot, _seconds: float) -> None:
-    pass
-
-
-def _ignore_ingested(_origin: Origin, _snapshot: Snapshot, _kept: Snapshot | None) -> None:
-    pass
-
-
-def _ignore_version(_origin: Origin, _ended: Snapshot, _following: Snapshot | None) -> None:
-    pass
 
 
 class RobotsCache:
@@ -64,9 +52,9 @@ class RobotsCache:
         trust: float = 30.0,
         lease: float = 12.0,
         min_refetch: float = 0.0,
-        on_version_ended: Callable[[Origin, Snapshot, Snapshot | None], None] = _ignore_version,
-        on_fetch: OnFetch = _ignore_fetch,
-        on_ingested: OnIngested = _ignore_ingested,
+        on_version_ended: OnVersionEnded = lambda _origin, _ended, _following: None,
+        on_fetch: OnFetch = lambda _origin, _snapshot, _seconds: None,
+        on_ingested: OnIngested = lambda _origin, _snapshot, _kept: None,
         health: FetchHealth | None = None,
     ) -> None:
         health = health or FetchHealth()

@@ -21,6 +21,10 @@ SUSPICION = FIRST_RETRY
 """Seconds for which another process may confirm that an origin cannot be reached."""
 
 
+OnVersionEnded = Callable[[Origin, Snapshot, Snapshot | None], None]
+"""Called with the last snapshot of a content that has ended, and the one that replaced it; None if it was removed."""
+
+
 class SnapshotWriter:
     """Saves and purges snapshots in memory and in the store.
 
@@ -38,7 +42,7 @@ class SnapshotWriter:
         memory: SnapshotMemory,
         clock: StoreClock,
         *,
-        on_version_ended: Callable[[Origin, Snapshot, Snapshot | None], None],
+        on_version_ended: OnVersionEnded,
         on_contradiction: Callable[[], None],
     ) -> None:
         self._store = store

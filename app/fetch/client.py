@@ -179,12 +179,11 @@ class Fetcher:
         exchange = Exchange(self._request(walk, conditions), body_of)
         origin = walk.target.origin
         tls = self._ssl_context if origin.scheme == "https" else None
-        connection = await self._network.open(exchange, origin.host, origin.port, tls, deadline)
-        try:
-            await exchange.closed.wait()
-        finally:
-            walk.status = exchange.status
-            await connection.aclose()
+        async with await self._network.open(exchange, origin.host, origin.port, tls, deadline):
+            try:
+                await exchange.closed.wait()
+            finally:
+                walk.status = exchange.status
         return self._read(walk, exchange, conditional=bool(conditions))
 
     def _request(self, walk: _Walk, conditions: Headers) -> bytes:

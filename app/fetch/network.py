@@ -13,10 +13,10 @@ import asyncio
 import math
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import ip_address
 from itertools import chain, islice, zip_longest
 from typing import Any, TypeAlias
@@ -127,43 +127,10 @@ def client_tls() -> ssl.SSLContext:
 
 @dataclass(slots=True)
 class _AddressSlots:
+    """The connections to an address, which is forgotten once it has no `users` that have or wait for one."""
+
     free: asyncio.Semaphore
     users: int = 0
-
-
-class _ConnectionLimit:
-    """At most `each` connections to one address; an address without users or waiters takes no memory."""
-
-    def __init__(self, each: int) -> None:
-        self._each = each
-        self._in_use: dict[Address, _AddressSlots] = {}
-
-    async def acquire(self, address: Address, until: float) -> Callable[[], None]:
-        """Wait for a slot at the address; returns a function that releases it, to be called once.
-
-        Raises TimeoutError if none is free before `until` (the event loop's time).
-        """
-        slots = self._in_use.setdefault(address, _AddressSlots(asyncio.Semaphore(self._each)))
-        slots.users += 1
-        try:
-            async with asyncio.timeout_at(until if slots.free.locked() else None):
-                await slots.free.acquire()
-        except BaseException:
-            self._leave(address, slots)
-            raise
-        return partial(self._release, address, slots)
-
-    def _release(self, address: Address, slots: _AddressSlots) -> None:
-        slots.free.release()
-        self._leave(address, slots)
-
-    def _leave(self, address: Address, slots: _AddressSlots) -> None:
-        slots.users -= 1
-        if slots.users == 0:
-            del self._in_use[address]
-
-    def __len__(self) -> int:
-        return len(self._in_use)
 
 
 Connect: TypeAlias = Callable[
@@ -184,25 +151,6 @@ async def connect(
     return transport
 
 
-class OpenConnection:
-    """An open connection, which has a slot at its address."""
-
-    def __init__(self, transport: asyncio.Transport, exchange: Exchange, release: Callable[[], None]) -> None:
-        self._transport = transport
-        self._exchange = exchange
-        self._release: Callable[[], None] | None = release
-
-    async def aclose(self) -> None:
-        """Close the connection if it is open, and release its slot."""
-        self._transport.abort()
-        try:
-            await self._exchange.closed.wait()
-        finally:
-            release, self._release = self._release, None
-            if release is not None:
-                release()
-
-
 class Network:
     """Connects to hosts, behind the guard; `connect` connects to addresses that it admits."""
 
@@ -210,17 +158,17 @@ class Network:
         self._guard = guard
         self._resolver = resolver
         self._connect = connect
-        self._limit = _ConnectionLimit(CONNECTIONS_PER_ADDRESS)
+        self._slots: dict[Address, _AddressSlots] = {}
 
     @property
     def addresses_in_use(self) -> int:
         """The number of addresses that have a connection or a fetch that waits for one."""
-        return len(self._limit)
+        return len(self._slots)
 
     async def open(
         self, exchange: Exchange, host: str, port: int, tls: ssl.SSLContext | None, deadline: float
-    ) -> OpenConnection:
-        """Connect to an admitted address of `host`, with TLS if there is a context.
+    ) -> AsyncExitStack:
+        """Connect to an admitted address of `host`, with TLS if there is a context; the result closes the connection.
 
         The caller's time ends at `deadline` (the event loop's time); an address that is followed by others gets a share
         of it, for the handshake, too. Raises NameNotResolved, AddressRefused, AddressBusy, TlsFailed, OSError, and
@@ -270,29 +218,45 @@ class Network:
 
     async def _open(
         self, exchange: Exchange, address: Address, port: int, tls: ssl.SSLContext | None, host: str, until: float
-    ) -> OpenConnection:
-        release = await self._slot(address, until)
-        try:
-            async with asyncio.timeout_at(until):
-                transport = await self._connect(exchange, str(address), port, tls, host)
-            return OpenConnection(transport, exchange, release)
-        except ssl.SSLError as error:
-            release()
-            raise TlsFailed(str(error)) from None
-        except BaseException:
-            release()
-            raise
+    ) -> AsyncExitStack:
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self._slot(address, until))
+            try:
+                async with asyncio.timeout_at(until):
+                    transport = await self._connect(exchange, str(address), port, tls, host)
+            except ssl.SSLError as error:
+                raise TlsFailed(str(error)) from None
+            opened.push_async_callback(_close, transport, exchange)
+            return opened.pop_all()
 
-    async def _slot(self, address: Address, until: float) -> Callable[[], None]:
-        # At most half of the time, since the request needs some too. It ends before the deadline of the whole fetch,
-        # so that a fetch that asked no server is not taken for one that got no answer.
+    @asynccontextmanager
+    async def _slot(self, address: Address, until: float) -> AsyncIterator[None]:
+        """Wait for one of the connections to the address that may be open, and hold it while the block lasts."""
         now = asyncio.get_running_loop().time()
+        slots = self._slots.setdefault(address, _AddressSlots(asyncio.Semaphore(CONNECTIONS_PER_ADDRESS)))
+        slots.users += 1
         try:
-            return await self._limit.acquire(address, now + (until - now) / 2)
-        except TimeoutError:
-            raise AddressBusy(
-                f"{CONNECTIONS_PER_ADDRESS} connections to {address} are open, and none ended in time"
-            ) from None
+            # At most half of the time, since the request needs some too. It ends before the deadline of the whole
+            # fetch, so that a fetch that asked no server is not taken for one that got no answer.
+            try:
+                async with asyncio.timeout_at(now + (until - now) / 2 if slots.free.locked() else None):
+                    await slots.free.acquire()
+            except TimeoutError:
+                busy = f"{CONNECTIONS_PER_ADDRESS} connections to {address} are open, and none ended in time"
+                raise AddressBusy(busy) from None
+            try:
+                yield
+            finally:
+                slots.free.release()
+        finally:
+            slots.users -= 1
+            if slots.users == 0:
+                del self._slots[address]
+
+
+async def _close(transport: asyncio.Transport, exchange: Exchange) -> None:
+    transport.abort()
+    await exchange.closed.wait()
 
 
 def _alternate_families(addresses: Sequence[Address]) -> list[Address]:

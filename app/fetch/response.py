@@ -117,22 +117,17 @@ def read_location(base: Target, headers: Headers) -> Target | None:
     data = written.pop()
     if not 0 < len(data) <= URL_LIMIT:
         raise Unreadable(f"the redirect has a Location of {len(data)} bytes")
-    encoding = "utf-8" if _is_utf8(data) else "latin-1"
     try:
-        target = read_target(urljoin(base.url, data.decode(encoding)))
+        location, encoding = data.decode(), "utf-8"
+    except UnicodeDecodeError:
+        location, encoding = data.decode("latin-1"), "latin-1"
+    try:
+        target = read_target(urljoin(base.url, location))
     except OtherScheme:
         return None
     except ValueError as error:  # BadUrl, or urljoin's own for brackets in the wrong places
         raise Unreadable(f"the redirect has an invalid Location: {error}") from error
     return Target(target.origin, quote(target.path, safe=_TARGET_SAFE, encoding=encoding))
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class Decoder(Protocol):

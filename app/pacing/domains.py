@@ -2,7 +2,6 @@
 
 import logging
 from functools import lru_cache
-from ipaddress import AddressValueError, IPv4Address
 
 from publicsuffixlist import PublicSuffixList
 
@@ -29,8 +28,8 @@ class RegistrableDomains:
 
     def _of(self, host: str) -> str:
         name = host.removesuffix(".")
-        if _is_address(name):
-            return host
+        if name.rpartition(".")[2].isdigit():
+            return host  # an IPv4 address, since no other host of an origin ends in a number
         found = self._list.privatesuffix(name)
         if found is None and self._list.publicsuffix(name) is None:
             self._note_unknown(name)
@@ -41,11 +40,3 @@ class RegistrableDomains:
         if suffix not in self._unknown and len(self._unknown) < MAX_UNKNOWN:
             self._unknown.add(suffix)
             _log.warning("The public suffix list has no suffix .%s: %s and its like are paced by host", suffix, host)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        IPv4Address(host)
-    except AddressValueError:
-        return False
-    return True

@@ -22,10 +22,6 @@ LOCAL_SLOT = "alone"
 """The name of every slot that was given without the store."""
 
 
-def _no_rank() -> Rank | None:
-    return None
-
-
 class LocalPacer:
     """Without Redis, each of N processes uses every Nth slot, chosen by its rank.
 
@@ -40,7 +36,7 @@ class LocalPacer:
     `now` is Unix seconds of the store's clock, as far as known.
     """
 
-    def __init__(self, fleet: int | None, rank: Callable[[], Rank | None] = _no_rank) -> None:
+    def __init__(self, fleet: int | None, rank: Callable[[], Rank | None] = lambda: None) -> None:
         self._fleet = fleet
         self._rank = rank
         self._ends: BoundedDict[PaceKey, float] = BoundedDict()

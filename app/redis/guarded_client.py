@@ -45,10 +45,6 @@ Send: TypeAlias = Callable[..., Awaitable[Any]]
 """Sends a command and returns its reply."""
 
 
-def _ignore(_event: object) -> None:
-    pass
-
-
 class GuardedClient:
     """All calls to the store go through one instance, so that all callers notice when it fails.
 
@@ -63,8 +59,8 @@ class GuardedClient:
         *,
         monotonic: Callable[[], float],
         timeout: float = STORE_TIMEOUT,
-        failed: Callable[[Failure], None] = _ignore,
-        answered: Callable[[float], None] = _ignore,
+        failed: Callable[[Failure], None] = lambda _kind: None,
+        answered: Callable[[float], None] = lambda _seconds: None,
     ) -> None:
         self.client = client
         self._new_breaker = partial(

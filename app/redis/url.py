@@ -195,7 +195,9 @@ def _address(text: str, default_port: int) -> Address:
     bracketed = text.startswith("[")
     if bracketed:
         host, closed, after = text[1:].partition("]")
-        if not closed or not _is_ipv6(host):
+        try:
+            IPv6Address(host if closed else "")
+        except ValueError:
             _refuse("the text in brackets is not an IPv6 address")
         if after and not after.startswith(":"):
             _refuse("it has text between an IPv6 address and its port")
@@ -209,14 +211,6 @@ def _address(text: str, default_port: int) -> Address:
     if port and not (port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535):
         _refuse("its port is not a number from 1 to 65535")
     return Address(host, int(port) if port else default_port)
-
-
-def _is_ipv6(text: str) -> bool:
-    try:
-        IPv6Address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _database(text: str) -> int:

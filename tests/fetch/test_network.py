@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -20,7 +21,6 @@ from app.fetch.network import (
     AddressRefused,
     NameNotResolved,
     Network,
-    OpenConnection,
     Resolver,
     SystemResolver,
     TlsFailed,
@@ -75,7 +75,7 @@ class SilentServer(asyncio.Transport):
 
 async def opened(
     network: Network, host: str, port: int = 80, *, within: float = 5.0, tls: ssl.SSLContext | None = None
-) -> OpenConnection:
+) -> AsyncExitStack:
     """An open connection to the host; raises as `Network.open`."""
     exchange = Exchange(b"", lambda _status, _headers: None)
     deadline = asyncio.get_running_loop().time() + within
