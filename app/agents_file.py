@@ -61,10 +61,7 @@ def read_agents(text: str, directory: Path) -> OwnAgents:
 
     Raises ValueError, which names the row, the field and the value.
     """
-    try:
-        tables = read_row(_Tables, parse(text, "file of agents"))
-    except ValueError as error:
-        raise ValueError(f"it {error}") from None
+    tables = read_row(_Tables, parse(text, "file of agents"), "it")
     _check_count("agents", tables.agents)
     _check_count("profiles", tables.profiles)
     profiles = {name: _read_profile(name, value, directory) for name, value in tables.profiles.items()}
@@ -76,10 +73,7 @@ def read_agents(text: str, directory: Path) -> OwnAgents:
             raise ValueError(f"the agent {name[:100]!r} is not a product token: {_TOKEN_TEXT}")
         if names.setdefault(name.lower(), name) != name:
             raise ValueError(f"the agents {names[name.lower()]!r} and {name!r} are the same; use one row")
-        try:
-            row = rows[name] = read_row(OwnAgentRow, value)
-        except ValueError as error:
-            raise ValueError(f"the agent {name!r} {error}") from None
+        row = rows[name] = read_row(OwnAgentRow, value, f"the agent {name!r}")
         own.append(_known_agent(name, row))
         profile = own[-1].agent.profile
         if profile is not None and profile not in profiles:
@@ -97,8 +91,8 @@ def _read_profile(name: str, value: object, directory: Path) -> FetchProfile:
     if not _PROFILE.fullmatch(name) or name == DEFAULT_PROFILE:
         expected = f"1 to 32 letters, digits, '-' or '_', but not {DEFAULT_PROFILE!r}"
         raise ValueError(f"the profile {name[:100]!r} has an invalid name; use {expected}")
+    row = read_row(_ProfileRow, value, f"the profile {name!r}")
     try:
-        row = read_row(_ProfileRow, value)
         signer = row.signer(directory)
     except ValueError as error:
         raise ValueError(f"the profile {name!r} {error}") from None

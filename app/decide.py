@@ -42,16 +42,16 @@ class Decider:
         forbidden: bool,
         metrics: Metrics,
         monotonic: Callable[[], float],
-        overrides: Callable[[], Table] = Table,
-        override_bytes: int = 0,
-        edge: EdgeTable | None = None,
-        asked: Callable[[str], None] = lambda _key: None,
-        log: Callable[[Decision], None] | None = None,
-        is_late: Callable[[], bool] = lambda: False,
+        overrides: Callable[[], Table],
+        override_bytes: int,
+        edge: EdgeTable,
+        asked: Callable[[str], None],
+        log: Callable[[Decision], None] | None,
+        is_late: Callable[[], bool],
     ) -> None:
         self.files = files
         self._overriding = _Overriding(overrides, metrics, override_bytes)
-        self._edge = EdgeTable() if edge is None else edge
+        self._edge = edge
         self._clock = clock
         self._forbidden = forbidden
         self._metrics = metrics

@@ -50,8 +50,8 @@ def parse(text: str, what: str) -> dict[str, Any]:
         raise ValueError(f"it is not a {what}: its values are nested too deeply") from None
 
 
-def read_row(model: type[M], value: Any) -> M:
-    """Read a table as `model`. Raises ValueError, whose text follows a name: `has min = 'x'; expected a valid number`.
+def read_row(model: type[M], value: Any, name: str) -> M:
+    """Read a table as `model`. Raises ValueError, whose text begins with `name`, as in `the suffix 'a' has min = 'x'`.
 
     The values of fields with `repr=False` are not quoted.
     """
@@ -82,4 +82,4 @@ def read_row(model: type[M], value: Any) -> M:
             detail = f"has an invalid {field}; {message(fault)}"
         case _:
             detail = f"has {quoted}; {message(fault)}"
-    raise ValueError(detail)
+    raise ValueError(f"{name} {detail}")

@@ -95,7 +95,7 @@ def test_an_empty_file_adds_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("agents = ", "not TOML"),
+        ("agents = ", "^it is not TOML"),
         ("agents = 1", "it has agents = 1"),
         ("[agent.A]", "it has an unknown field 'agent'; the fields are agents, profiles"),
         ("agents.A = 1", "the agent 'A' has 1, where a table of chain, dialect"),
@@ -134,7 +134,7 @@ def test_an_empty_file_adds_nothing() -> None:
         ),
         ("\n".join(f"[profiles.p{number}]" for number in range(1001)), "it has 1001 profiles; at most 1000"),
         ("\n".join(f"[agents.A{number}]" for number in range(1001)), "it has 1001 agents; at most 1000"),
-        ("agents.A.chain = " + "[" * 5000, "nested too deeply"),
+        ("agents.A.chain = " + "[" * 5000, "^it is not a file of agents: its values are nested too deeply"),
     ],
 )
 def test_an_invalid_file_is_named_by_row_field_and_value(text: str, message: str) -> None:
@@ -155,7 +155,7 @@ def test_rows_of_agents_toml_are_valid() -> None:
         assert TOKEN.fullmatch(token)
         assert row.keys() <= names, token
         facts = {name: value for name, value in row.items() if name not in ("source", "source_date")}
-        read_row(OwnAgentRow, {"operator": operator, **facts})
+        read_row(OwnAgentRow, {"operator": operator, **facts}, "the agent")
         assert {type(row["source"]), type(row["source_date"])} == {str, date}
 
 

@@ -186,10 +186,7 @@ class _KeyFields(BaseModel):
 
 def _read_key(id_: str, value: object) -> ApiKey:
     _check_id(id_)
-    try:
-        row = read_row(_KeyFields, value)
-    except ValueError as error:
-        raise ValueError(f"the key {id_!r} {error}") from None
+    row = read_row(_KeyFields, value, f"the key {id_!r}")
     given = row.limit
     limit = None if given is None else Limit(given.requests, given.seconds, given.burst or given.requests)
     purposes = None if row.purposes is None else read_purposes(row.purposes)

@@ -46,10 +46,7 @@ def read_table(text: str) -> DomainTable:
         suffix = _suffix(name)
         if names.setdefault(suffix, name) != name:
             raise ValueError(f"the suffixes {names[suffix]!r} and {name!r} are the same; use one row")
-        try:
-            row = read_row(_TableRow, value)
-        except ValueError as error:
-            raise ValueError(f"the suffix {name!r} {error}") from None
+        row = read_row(_TableRow, value, f"the suffix {name!r}")
         if row.model_fields_set & _RECHECK_FIELDS:
             rows[suffix] = row.rechecks()
         if row.model_fields_set & _PACE_FIELDS:
