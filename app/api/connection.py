@@ -219,7 +219,7 @@ class Connection(BoundedMessages):
         for timer in (self._head_timer, self._rest_timer, self._read_timer):
             if timer is not None:
                 timer.cancel()
-        self.unread.remove(self)
+        self.unread.remove(self.transport)
         self._drop_answers()
         super().connection_lost(exc)
 
@@ -261,19 +261,15 @@ class Connection(BoundedMessages):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self.unread.add(self, self.transport.get_write_buffer_size())
-        self._read_timer = self.loop.call_later(self.read_seconds, self.abort)
+        self.unread.add(self.transport, self.transport.get_write_buffer_size())
+        self._read_timer = self.loop.call_later(self.read_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.unread.remove(self)
+        self.unread.remove(self.transport)
         if self._read_timer is not None:
             self._read_timer.cancel()
             self._read_timer = None
-
-    def abort(self) -> None:
-        """Close the connection and drop what it was to send."""
-        self.transport.abort()
 
     def _head_timed_out(self) -> None:
         if self._answer_pending():

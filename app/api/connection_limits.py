@@ -1,9 +1,9 @@
 """Limits on all connections of a process together: their number, and the bytes of unread answers."""
 
 import resource
+from asyncio import WriteTransport
 from collections.abc import Iterator
 from functools import cache
-from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -47,33 +47,26 @@ def max_connections() -> int:
     return min(MAX_CONNECTIONS, max(soft // 4, (soft - RESERVED_FILES) // 2))
 
 
-class SlowReader(Protocol):
-    """A connection whose client has yet to read an answer."""
-
-    def abort(self) -> None:
-        """Close the connection and drop what it was to send."""
-
-
 class UnreadAnswers:
-    """The connections with unread answers, longest waiting first, and the bytes each of them holds."""
+    """The transports of clients that have yet to read, longest waiting first, and the bytes that each of them holds."""
 
     def __init__(self, limit: int = UNREAD_LIMIT) -> None:
         self._limit = limit
-        self._waiting: dict[SlowReader, int] = {}
+        self._waiting: dict[WriteTransport, int] = {}
         self._total = 0
 
-    def add(self, connection: SlowReader, size: int) -> None:
+    def add(self, connection: WriteTransport, size: int) -> None:
         """Count `size` waiting bytes; abort the connections that have waited longest while the total is too large."""
         self._waiting[connection] = size
         self._total += size
         for slowest in self._excess():
             slowest.abort()
 
-    def remove(self, connection: SlowReader) -> None:
+    def remove(self, connection: WriteTransport) -> None:
         """Forget a connection that has been read from, or has ended."""
         self._total -= self._waiting.pop(connection, 0)
 
-    def _excess(self) -> Iterator[SlowReader]:
+    def _excess(self) -> Iterator[WriteTransport]:
         while self._total > self._limit:
             slowest = next(iter(self._waiting))
             self.remove(slowest)

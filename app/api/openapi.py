@@ -16,11 +16,10 @@ from app.api.problem_types import PROBLEMS
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
 from app.api.routes.bundle import BundleRowOut, RowIn
-from app.api.routes.permits import OutcomeIn, OutcomesIn, PermitIn, PermitsIn, ReportIn
+from app.api.routes.permits import OutcomeIn, OutcomesIn, PermitIn, PermitsIn
 from app.api.routing import REFERENCE
 from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
-from app.history.change import ChangedAgents
 from app.question import QuestionIn
 from robots_core.robots.dialects import DIALECTS
 
@@ -30,11 +29,11 @@ TAGS = {
     "decisions": "Whether an agent may fetch a URL, why, and how fast.",
     "files": "The robots.txt files themselves.",
     "indexing": "What a page says about its own indexing.",
-    "overrides": "What operators decide in place of robots.txt files.",
     "pace": "Slots to fetch in, shared by the whole fleet.",
+    "overrides": "What operators decide in place of robots.txt files.",
     "operations": "Health, readiness, metrics and lists for operators.",
 }
-"""Descriptions of the tags."""
+"""Descriptions of the tags, in their order."""
 
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "url": {"format": "http-url"},
@@ -101,33 +100,28 @@ def as_text(app: FastAPI) -> str:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        routes=app.routes,
+        tags=[{"name": tag, "description": text} for tag, text in TAGS.items()],
+        servers=[{"url": "/", "description": "The service that serves this document."}],
+    )
     schemas: dict[str, Any] = document["components"]["schemas"]
     for problem in (ProblemOut, RefusalOut):
         schemas[problem.__name__] = _problem_schema(problem)
-    for model in (
-        BatchIn,
-        QuestionIn,
-        PermitIn,
-        PermitsIn,
-        OutcomeIn,
-        OutcomesIn,
-        ReportIn,
-        FileChangeOut,
-        ChangedAgents,
-        RowIn,
-        BundleRowOut,
-    ):  # which FastAPI does not see
+    for model in (BatchIn, QuestionIn, PermitIn, PermitsIn, OutcomeIn, OutcomesIn, FileChangeOut, RowIn, BundleRowOut):
+        # FastAPI does not see them.
         schema = model.model_json_schema(ref_template=REFERENCE)
-        schemas[model.__name__] = {name: member for name, member in schema.items() if name != "$defs"}
-    document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
+        for name, member in {**schema.pop("$defs", {}), model.__name__: schema}.items():
+            schemas.setdefault(name, member)
     document["components"]["securitySchemes"] = SECURITY
     examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     problems: Mapping[str, Mapping[str, Any]] = examples["problems"]
     document["components"]["examples"] = {
         f"problem-{slug}": {"summary": PROBLEMS[slug].meaning, "value": problem} for slug, problem in problems.items()
     }
-    used = []
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             if path.startswith(KEYED):
@@ -136,13 +130,11 @@ def _document(app: FastAPI) -> dict[str, Any]:
             if "requestBody" in operation:
                 operation["responses"] |= {str(status): it for status, it in documented(415).items()}
             operation["summary"] = operation["description"].partition("\n")[0].partition(": ")[0].rstrip(".")
-            used += [tag for tag in operation.get("tags", ()) if tag not in used]
             _annotate_parameters(operation)
             _add_example(operation, examples["operations"].get(f"{method.upper()} {path}", {}))
             _add_problem_examples(path, operation, schemas, problems)
     for schema in schemas.values():
         _annotate_members(schema)
-    document["tags"] = [{"name": tag, **({"description": TAGS[tag]} if tag in TAGS else {})} for tag in used]
     return document
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from math import isfinite
 from typing import Any, Final
@@ -202,7 +202,7 @@ def _quotable(value: object) -> object:
     if isinstance(value, str):
         return _cut(value)
     beginning = ""
-    for piece in _json_pieces(value):
+    for piece in json.JSONEncoder(default=str).iterencode(value):  # no more of a large value than is quoted
         beginning += piece
         if len(beginning) > QUOTED:
             break
@@ -211,26 +211,6 @@ def _quotable(value: object) -> object:
 
 def _cut(text: str) -> str:
     return text if len(text) <= QUOTED else text[:QUOTED] + "…"
-
-
-def _json_pieces(value: object) -> Iterator[str]:
-    """The JSON of a value, lazily and with strings cut, so that a large value costs no more than what is quoted."""
-    if isinstance(value, str):
-        yield json.dumps(value[: QUOTED + 1])
-    elif isinstance(value, dict):
-        yield "{"
-        for at, (name, member) in enumerate(value.items()):
-            yield f"{', ' if at else ''}{json.dumps(str(name)[: QUOTED + 1])}: "
-            yield from _json_pieces(member)
-        yield "}"
-    elif isinstance(value, list | tuple):
-        yield "["
-        for at, member in enumerate(value):
-            yield ", " if at else ""
-            yield from _json_pieces(member)
-        yield "]"
-    else:
-        yield json.dumps(value, default=str)
 
 
 def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:

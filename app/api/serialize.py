@@ -204,10 +204,7 @@ def usage_out(usage: Usage) -> UsageOut:
 
 def purposes_out(judgements: Judgements) -> dict[Purpose, PurposeOut]:
     """Whether each purpose is permitted."""
-    return {
-        purpose: PurposeOut(state=state, directive=directive, line=line)
-        for purpose, (state, directive, line) in judgements.by_purpose.items()
-    }
+    return {purpose: PurposeOut(**judged._asdict()) for purpose, judged in judgements.by_purpose.items()}
 
 
 def edge_out(fact: EdgeFact) -> EdgeOut:

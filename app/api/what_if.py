@@ -1,8 +1,7 @@
 """The simulated outcome of `POST /v1/test`: what the service would answer if every fetch had this outcome."""
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Annotated, Literal, assert_never, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
@@ -10,15 +9,14 @@ from app.api.json_bodies import RequestModel, Whole
 from app.api.problems import Problem, bad_value
 from app.cache.freshness import Recheck
 from app.cache.outage import LONGEST_OUTAGE
-from app.cache.recheck import Model, VisitBasedRecheck
+from app.cache.recheck import Model
 from app.decide import Models
 from app.durations import read_seconds
-from app.fetch.response import REDIRECTS
+from app.fetch.response import REDIRECTS, read_observed
 from app.pasted import Rechecks, SimulatedOutcome
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import (
     BODY_LIMIT,
-    Access,
     Blocked,
     Cause,
     Fetched,
@@ -90,10 +88,9 @@ class SimulatedOutcomeIn(RequestModel):
         """
         sent = _file(body or b"", truncated=truncated)
         copy = sent if body is not None and self.had_copy else None
-        fetched = recognise_challenge(Fetched(self._access(sent)))
-        return SimulatedOutcome(fetched, self.seconds(), copy, rechecks)
+        return SimulatedOutcome(recognise_challenge(self._fetched(sent)), self.seconds(), copy, rechecks)
 
-    def _access(self, file: Successful) -> Access:
+    def _fetched(self, file: Successful) -> Fetched:
         """The result of such a fetch; `file` comes with a 2xx. Raises Problem if the members contradict each other."""
         if self.retry_after is not None and not (self.cause is None and _may_ask_to_wait(self.status)):
             raise _bad("retry_after", self.retry_after, "send it only with a status of 429 or 5xx, and without a cause")
@@ -101,13 +98,13 @@ class SimulatedOutcomeIn(RequestModel):
             case None:
                 return self._by_status(file)
             case "blocked_address":
-                return Blocked(_PRIVATE)
+                return Fetched(Blocked(_PRIVATE))
             case "redirect_loop":
-                return Unavailable(self.status or 301, Cause.REDIRECT_LOOP)
+                return Fetched(Unavailable(self.status or 301, Cause.REDIRECT_LOOP))
             case cause:
-                return Unreachable(Cause(cause), self.status)
+                return Fetched(Unreachable(Cause(cause), self.status))
 
-    def _by_status(self, file: Successful) -> Access:
+    def _by_status(self, file: Successful) -> Fetched:
         status = self.status
         if status is None:
             raise bad_value("outcome", None, "outcome needs a status or a cause.")
@@ -117,15 +114,9 @@ class SimulatedOutcomeIn(RequestModel):
                 status,
                 'a fetch follows redirects; send the status at their end, or "cause": "redirect_loop"',
             )
-        if 200 <= status < 300 and status != 206:
-            return Successful(204, b"") if status == 204 else replace(file, status=status)  # 204 has no body
-        if status == 429:
-            return Unreachable(Cause.TOO_MANY_REQUESTS, status, self.retry_after)
-        if 400 <= status < 500:
-            return Unavailable(status)
-        if status >= 500:
-            return Unreachable(Cause.SERVER_ERROR, status, self.retry_after)
-        return Unreachable(Cause.BAD_RESPONSE, status)
+        headers = [] if self.retry_after is None else [(b"retry-after", b"%d" % self.retry_after)]
+        sent = Successful(204, b"") if status == 204 else file  # 204 has no body
+        return read_observed(status, headers, sent.body, 0.0, None, truncated=sent.truncated)
 
 
 def _file(body: bytes, *, truncated: bool) -> Successful:
@@ -146,13 +137,7 @@ def rechecks_of(targets: Iterable[Target], agents: Iterable[Agent], models: Mode
 
 def recheck_of(model: Model) -> Recheck:
     """The recheck for an origin that was not visited before."""
-    match model:
-        case Recheck():
-            return model
-        case VisitBasedRecheck():
-            return model.recheck(FIRST_VISIT)
-        case unknown:
-            assert_never(unknown)
+    return model if isinstance(model, Recheck) else model.recheck(FIRST_VISIT)
 
 
 def _may_ask_to_wait(status: int | None) -> bool:

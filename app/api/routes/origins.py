@@ -107,8 +107,6 @@ async def _rows(
         for (origin, score), snapshot in zip(some, snapshots, strict=True):
             row = _row(services, order, origin, score, snapshot, now)
             if row is not None:
-                if order is Order.REFUSED:
-                    row.edge = {agent: edge_out(fact) for agent, fact in services.edge.agents(origin).items()}
                 yield row
 
 
@@ -116,8 +114,9 @@ def _row(
     services: Services, order: Order, origin: Origin, score: float, snapshot: Snapshot | None, now: float
 ) -> OriginOut | None:
     """The origin, or None if its snapshot, which is newer than the list, no longer belongs there."""
-    pool = services.pool_of(origin)
-    row = OriginOut(pool=pool, **_named(origin)) if snapshot is None else _described(origin, pool, snapshot, now)
+    row = OriginOut(origin=origin.with_profile(None).key, profile=origin.profile, pool=services.pool_of(origin))
+    if snapshot is not None:
+        _describe(row, origin, snapshot, now)
     match order:
         case Order.FAILING:
             return row if row.attempts or row.outcome == "blocked_address" else None
@@ -132,30 +131,18 @@ def _row(
         case Order.ASKED:
             row.asked = int(score)
         case Order.REFUSED:
-            pass  # the facts are added by the caller
+            row.edge = {agent: edge_out(fact) for agent, fact in services.edge.agents(origin).items()}
     return row
 
 
-def _named(origin: Origin) -> dict[str, str | None]:
-    return {"origin": origin.with_profile(None).key, "profile": origin.profile}
-
-
-def _described(origin: Origin, pool: str, snapshot: Snapshot, now: float) -> OriginOut:
+def _describe(row: OriginOut, origin: Origin, snapshot: Snapshot, now: float) -> None:
+    """Add what is known of the last fetch, and of the copy that stands in if it failed."""
     failing = snapshot.failing
-    outcome, status, cause = facts_of(snapshot.access if failing is None else failing.failure)
+    row.outcome, row.status, row.cause = facts_of(snapshot.access if failing is None else failing.failure)
     # All recheck models retry an origin with a stale copy by the same rule, so any of them will do.
     fresh = freshness(snapshot, Recheck(), origin.key, now)
-    stands_in = failing is not None and isinstance(snapshot.access, Successful)
-    return OriginOut(
-        **_named(origin),
-        pool=pool,
-        outcome=outcome,
-        cause=cause,
-        status=status,
-        checked_at=instant(snapshot.checked_at),
-        recheck_at=instant(fresh.recheck_at),
-        failing_since=instant(failing.since) if failing else None,
-        attempts=failing.attempts if failing else None,
-        fetched_at=instant(snapshot.fetched_at) if stands_in else None,
-        stale=fresh.stale,
-    )
+    row.checked_at, row.recheck_at, row.stale = instant(snapshot.checked_at), instant(fresh.recheck_at), fresh.stale
+    if failing is not None:
+        row.failing_since, row.attempts = instant(failing.since), failing.attempts
+        if isinstance(snapshot.access, Successful):
+            row.fetched_at = instant(snapshot.fetched_at)

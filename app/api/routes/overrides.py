@@ -1,5 +1,6 @@
 """`/v1/overrides`: operators set, list and remove overrides, and read the audit."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -118,7 +119,8 @@ async def overrides(
 ) -> OverridesOut:
     """List all overrides by id, or those for one URL in the order in which they decide."""
     services = services_of(request)
-    replica, degraded = await _up_to_date(services.overrides)
+    replica = services.overrides
+    degraded = await _is_degraded(replica)
     if url is not None:
         wanted = list(replica.table.at(target_from(url).origin))
         start = next((at + 1 for at, one in enumerate(wanted) if one.id == cursor), 0)
@@ -150,8 +152,8 @@ async def audit(
 async def override(request: Request, _operator: Operator, id_: Id) -> OverrideRecordOut:
     """Get one override."""
     services = services_of(request)
-    replica, _ = await _up_to_date(services.overrides)
-    row = replica.rows.get(id_)
+    await _is_degraded(services.overrides)
+    row = services.overrides.rows.get(id_)
     if row is None:
         raise _not_found(id_)
     return _record(row, services.now().timestamp())
@@ -203,13 +205,13 @@ async def delete_override(request: Request, operator: Operator, id_: Id) -> None
         raise _not_found(id_)
 
 
-async def _up_to_date(replica: Overrides) -> tuple[Overrides, bool]:
-    """The overrides of the store, or those in force if it is down; and whether it is down."""
+async def _is_degraded(replica: Overrides) -> bool:
+    """Read the overrides from the store; whether it is down, so that those in force were read before."""
     try:
         await replica.sync()
     except StoreDown:
-        return replica, True
-    return replica, False
+        return True
+    return False
 
 
 def _page(wanted: list[Override], limit: int) -> list[Override]:
@@ -233,9 +235,8 @@ def _override_from(id_: str, body: OverrideIn) -> Override:
 
 
 def _record(row: Row, now: float) -> OverrideRecordOut:
-    members: dict[str, Any] = write_override(row.override)
     return OverrideRecordOut(
-        **_readable(members),
+        **_readable(write_override(row.override)),
         id=row.override.id,
         expired=row.override.expired(now),
         updated_at=instant(row.updated_at),
@@ -249,12 +250,12 @@ def _change(entry: AuditEntry) -> ChangeOut:
         by=entry.by,
         id=entry.id,
         change="put" if entry.after is not None else "delete",
-        before=None if entry.before is None else _readable(dict(entry.before)),
-        after=None if entry.after is None else _readable(dict(entry.after)),
+        before=entry.before and _readable(entry.before),
+        after=entry.after and _readable(entry.after),
     )
 
 
-def _readable(members: dict[str, Any]) -> dict[str, Any]:
+def _readable(members: Mapping[str, Any]) -> dict[str, Any]:
     """The members of an override, with its expiry as an instant of RFC 3339."""
     at = members.get("expires_at")
     return {**members, "expires_at": instant(at) if isinstance(at, int | float) and 0 <= at <= END_OF_TIME else None}
