@@ -142,7 +142,7 @@ class CachedFiles:
         Others wait while there are PAST_ORIGINS such blocks.
         """
         async with self._past_slots:
-            yield PastFiles(origin, await self._history.read(origin), self._history.archived)
+            yield PastFiles(origin, await self._history.read(origin), self._history.archived_at)
 
     async def refresh(self, origin: Origin, caller: str) -> CachedFile:
         """Fetch the file now, whatever the cache has. Raises Busy when the fetch queue is full."""

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
 
 from app.cache import codec
 from app.cache.freshness import Snapshot
@@ -19,7 +21,11 @@ LONGEST_LINE: Final = 256 * 1024
 """Bytes of the longest line that is read; a final URL and a Content-Type are far shorter."""
 
 
-class ArchiveSpan(NamedTuple):
+_Instant: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=int(END_OF_TIME))]
+_Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+
+
+class ArchiveSpan(msgspec.Struct, frozen=True):
     """What fetches found from `first_seen` to `last_seen`, in whole Unix seconds.
 
     `origin` is an origin's key; `digest` is from robots_core.content, and its beginning is the version's id; `body` is
@@ -27,10 +33,10 @@ class ArchiveSpan(NamedTuple):
     """
 
     origin: str
-    digest: str
-    body: str | None
-    first_seen: int
-    last_seen: int
+    digest: _Sha256
+    body: _Sha256 | None
+    first_seen: _Instant
+    last_seen: _Instant
     facts: dict[str, Any]
 
     @property
@@ -45,7 +51,7 @@ class ArchiveSpan(NamedTuple):
 
     def line(self) -> bytes:
         """The span as a line of JSON, with its line break."""
-        return json.dumps({"version": self.id, **self._asdict()}, separators=(",", ":")).encode() + b"\n"
+        return json.dumps({"version": self.id, **msgspec.structs.asdict(self)}, separators=(",", ":")).encode() + b"\n"
 
     def version(self, body: bytes) -> Version | None:
         """The version with this file; None if it is not the file of the span."""
@@ -55,6 +61,9 @@ class ArchiveSpan(NamedTuple):
         if snapshot is None or digest(snapshot.access).hex() != self.digest:
             return None
         return replace(version_of(snapshot), first_seen=self.first_seen, last_seen=self.last_seen)
+
+
+_DECODER: Final = msgspec.json.Decoder(ArchiveSpan)
 
 
 def month_of(at: float) -> str:
@@ -84,22 +93,7 @@ def spans_in(lines: Iterable[bytes]) -> Iterator[ArchiveSpan]:
 def read_span(line: bytes) -> ArchiveSpan | None:
     """The span in this line, None if it cannot be read."""
     try:
-        members = json.loads(line) if len(line) <= LONGEST_LINE else None
+        span = _DECODER.decode(line) if len(line) <= LONGEST_LINE else None
     except (ValueError, RecursionError):
         return None
-    match members:
-        case {
-            "origin": str(origin),
-            "digest": str(name),
-            "body": str() | None as body,
-            "first_seen": int(first),
-            "last_seen": int(last),
-            "facts": dict(facts),
-        } if 0 <= first <= last <= END_OF_TIME and _is_sha256(name) and (body is None or _is_sha256(body)):
-            return ArchiveSpan(origin, name, body, first, last, facts)
-        case _:
-            return None
-
-
-def _is_sha256(text: str) -> bool:
-    return len(text) == 64 and all(character in "0123456789abcdef" for character in text)
+    return span if span is not None and span.first_seen <= span.last_seen else None

@@ -44,12 +44,13 @@ class HistoryReader:
         self._clock = clock
         self._archive = archive
 
-    async def archived(self, origin: Origin, wanted: float | str) -> Version | None:
-        """The version of the archive in use at an instant (Unix seconds), or with an id; raises StoreDown."""
-        if self._archive is None:
-            return None
-        found = self._archive.by_id if isinstance(wanted, str) else self._archive.at
-        return await found(origin, wanted)  # type: ignore[arg-type] # as the type of `wanted` says
+    async def archived_at(self, origin: Origin, at: float) -> Version | None:
+        """The archive's version in use at an instant (Unix seconds); raises StoreDown."""
+        return None if self._archive is None else await self._archive.at(origin, at)
+
+    async def archived_by_id(self, origin: Origin, name: str) -> Version | None:
+        """The archive's newest version whose digest begins with `name`; raises StoreDown."""
+        return None if self._archive is None else await self._archive.by_id(origin, name)
 
     async def archived_around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
         """The archive's version before this one, and when its next one was first seen; raises StoreDown."""

@@ -25,7 +25,7 @@ from app.archive.folder import Folder
 from app.archive.object_store import ObjectStore
 from app.archive.places import check_writable, files_at
 from app.archive.reader import ARCHIVE_READS, ArchiveReader
-from app.archive.span import read_span, span_of, spans_in
+from app.archive.span import LONGEST_LINE, read_span, span_of, spans_in
 from app.archive.writer import ArchiveWriter
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from app.cli import archive as archive_command
@@ -224,10 +224,22 @@ async def test_a_place_without_an_archive_is_an_error_and_keeps_its_files(tmp_pa
     assert own.read_text() == "something else"
 
 
+LINE = span_of(SITE, found(A, 1))[0].line()
+
+
 @pytest.mark.parametrize(
-    "line", [b"", b"[]", b"{}", b"[" * 100_000, b'{"origin":1}', b"\xff", span_of(SITE, found(A, 1))[0].line()[:-9]]
+    "line",
+    [
+        *[b"", b"[]", b"{}", b"[" * 100_000, b'{"origin":1}', b"\xff", LINE[:-9]],
+        LINE.replace(b'"first_seen":1', b'"first_seen":2'),
+        LINE.replace(b'"last_seen":1', b'"last_seen":253402300800'),
+        LINE.replace(b'"digest":"', b'"digest":"0'),
+        LINE.replace(b'"facts":{', b'"facts":{"more":' + b"[" * 100_000),
+        LINE.replace(b"{", b"{" + b" " * LONGEST_LINE, 1),
+    ],
 )
 def test_a_foreign_line_is_no_span(line: bytes) -> None:
+    assert read_span(LINE) == span_of(SITE, found(A, 1))[0]
     assert read_span(line) is None
 
 

@@ -115,12 +115,12 @@ async def _find(services: Services, origin: Origin, versions: History, wanted: s
     """The newest version whose digest begins with these digits, or that of an instant; from the archive if need be."""
     if isinstance(wanted, datetime):
         at = wanted.timestamp()
-        found = version_at(versions, at) or await services.history.archived(origin, at)
+        found = version_at(versions, at) or await services.history.archived_at(origin, at)
         if found is None:
             raise NoVersion(origin, wanted, versions[0].first_seen if versions else None)
         return found
     found = next((version for version in reversed(versions) if version.digest.hex().startswith(wanted)), None)
-    found = found or await services.history.archived(origin, wanted)
+    found = found or await services.history.archived_by_id(origin, wanted)
     if found is None:
         raise Problem(404, "no-version", f"No stored version of {origin.robots_url} has the id {wanted}.")
     return found
