@@ -66,38 +66,34 @@ class Decider:
         `begun`: it is one of a request that has begun, which an overloaded process goes on with. Raises NoVersion and
         StoreDown for a question about the past.
         """
-        decision = await self.decide_unless(question, _never, begun=begun)
-        if decision is None:
-            raise AssertionError("a question was not decided")
-        return decision
-
-    async def decide_unless(
-        self, question: Question, known: Callable[[CachedFile, float], bool], *, begun: bool = False
-    ) -> Decision | None:
-        """Decide a question, or return None if `known` says that the caller has the answer by this file and instant.
-
-        A known answer counts as a visit of the origin, and is logged, but is not counted as a decision. Raises what
-        decide() raises.
-        """
         started = self._monotonic()
         if question.as_of is not None:
             async with self.past(question.origin) as decide:
                 return await decide(question)
+        return self.decide_by(await self.file_for(question, begun=begun), question, started)
+
+    async def file_for(self, question: Question, *, begun: bool = False) -> CachedFile:
+        """The file that decides a question about now, fetched if needed. Raises Busy, as decide() does."""
         file = self.files.get_if_fresh(question)
-        if file is None:
-            try:
-                file = await self._get_cold(question, begun=begun)
-            except Busy:
-                self._metrics.decisions_overloaded.inc()
-                raise
-        if known(file, self._clock()):
-            self._asked(question.target.origin.key)
-            if self._log is not None:
-                self._log(self._decide_by(file, question))
-            return None
+        if file is not None:
+            return file
+        try:
+            return await self._get_cold(question, begun=begun)
+        except Busy:
+            self._metrics.decisions_overloaded.inc()
+            raise
+
+    def decide_by(self, file: CachedFile, question: Question, started: float) -> Decision:
+        """Decide a question that came at the instant `started` (monotonic clock) by its file."""
         decision = self._decide_by(file, question)
         self._metrics.decided(*self.note(decision), seconds=self._monotonic() - started)
         return decision
+
+    def note_known(self, file: CachedFile, question: Question) -> None:
+        """Note a question whose answer the caller has. It is logged, but not counted as a decision."""
+        self._asked(question.target.origin.key)
+        if self._log is not None:
+            self._log(self._decide_by(file, question))
 
     def decide_if_cached(self, question: Question, memo: BatchMemo | None = None) -> Decision | None:
         """Decide a question if memory has a fresh file for it; the caller notes and counts the decision.
@@ -235,10 +231,6 @@ class _Overriding:
             robots = RobotsTxt(file.body)
             self._parsed.put(file, robots, robots.size)
         return robots
-
-
-def _never(_file: CachedFile, _now: float) -> bool:
-    return False
 
 
 def _labels(decision: Decision) -> Labels:

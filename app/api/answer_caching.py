@@ -50,6 +50,15 @@ class AnswerCaching:
         self._seconds = seconds
         self._longest = _private(seconds)
 
+    def of_answer(self, asked: bytes, question: Question, file: CachedFile, now: float) -> tuple[AnswerTag, str] | None:
+        """The tag of the answer by this file at `now` (Unix seconds), and its Cache-Control; `asked` is the query.
+
+        None if it must not be stored, or has no tag.
+        """
+        tag = self.tags.of_answer(asked, question, file, now)
+        lifetime = NO_STORE if tag is None else self.of_file(file.cached, now, question.max_age, tag.until)
+        return None if tag is None or lifetime == NO_STORE else (tag, lifetime)
+
     def of_decision(self, decision: Decision) -> str:
         """The Cache-Control of the answer."""
         question, overrides = decision.question, decision.overrides
@@ -75,36 +84,6 @@ class AnswerCaching:
         if left >= self._seconds:
             return self._longest
         return _private(int(left)) if left >= 1 else NO_STORE
-
-
-class Condition:
-    """Finds out whether the cache of a caller has the answer to its question.
-
-    Once it was called, `tag` is that of the answer, None if the answer must not be stored, and `lifetime` its
-    Cache-Control.
-    """
-
-    __slots__ = ("_asked", "_caching", "_named", "_question", "lifetime", "tag")
-
-    def __init__(self, caching: AnswerCaching, asked: bytes, question: Question, named: bytes | None) -> None:
-        """`asked` is the query string, and `named` the value of If-None-Match."""
-        self._caching = caching
-        self._question = question
-        self._asked = asked
-        self._named = named
-        self.tag: AnswerTag | None = None
-        self.lifetime = NO_STORE
-
-    def __call__(self, file: CachedFile, now: float) -> bool:
-        """Whether the cache has the answer by this file and instant."""
-        tag = self._caching.tags.of_answer(self._asked, self._question, file, now)
-        if tag is None:
-            return False
-        self.lifetime = self._caching.of_file(file.cached, now, self._question.max_age, tag.until)
-        if self.lifetime is NO_STORE:
-            return False
-        self.tag = tag
-        return self._named is not None and tag.matches(self._named)
 
 
 class NotModifiedResponse(Response):

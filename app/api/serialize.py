@@ -1,7 +1,6 @@
 """Turn decisions into the models of `schemas`; nothing is computed here."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -24,7 +23,6 @@ from app.api.schemas.answers import (
     UsageLinesOut,
     UsageOut,
     VisitOut,
-    WarningOut,
 )
 from app.api.summary import summary
 from app.cache.result import CacheResult
@@ -32,7 +30,6 @@ from app.edge.facts import EdgeFact
 from app.evaluate import Decision
 from app.instants import instant, rfc3339
 from app.overrides.table import Matching
-from robots_core.lint.linter import lint
 from robots_core.notes import Note, agent_notes
 from robots_core.origin import Origin
 from robots_core.purposes.judge import Judgements
@@ -98,12 +95,6 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
 def notes_out(notes: Iterable[Note]) -> list[NoteOut] | None:
     """The notes, None if there are none."""
     return [NoteOut(code=code, message=message) for code, message in notes] or None
-
-
-def warnings_out(robots: RobotsTxt, content_type: str | None = None, origin: Origin | None = None) -> list[WarningOut]:
-    """Warnings for the owner of a file; `content_type` and `origin` are those of a file that was fetched."""
-    site = None if origin is None else origin.key
-    return [WarningOut(**asdict(it)) for it in lint(robots, content_type, site)]
 
 
 def robots_out(origin: Origin, cached: CacheResult) -> RobotsOut:

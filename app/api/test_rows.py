@@ -16,11 +16,13 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from app.api.encoding import AnswerEncoder
-from app.api.schemas.answers import ExplainedRowOut, ExtensionOut, ProblemOut, RobotsOut, RowOut, WarningOut
-from app.api.serialize import answer_out, robots_out, warnings_out
+from app.api.schemas.answers import ExplainedRowOut, ExtensionOut, ProblemOut, RobotsOut, RowOut
+from app.api.serialize import answer_out, robots_out
 from app.evaluate import Decision, Question
 from app.instants import instant
 from app.pasted import Result, SimulatedOutcome, deciding
+from robots_core.lint.advice import Advice
+from robots_core.lint.linter import lint
 from robots_core.origin import Target
 from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.agents import Agent
@@ -84,7 +86,7 @@ class TestOut(BaseModel):
     sitemaps: list[str]
     licenses: list[str]
     extensions: list[ExtensionOut]
-    warnings: list[WarningOut]
+    warnings: list[Advice]
     left_out: int = Field(
         description="Rows left out, because computing or sending them would exceed the limits of a request."
     )
@@ -122,13 +124,13 @@ class PastedFile(NamedTuple):
     """A file to test, parsed, and its warnings."""
 
     robots: RobotsTxt
-    warnings: Sequence[WarningOut]
+    warnings: Sequence[Advice]
 
     @classmethod
     def read(cls, body: bytes, *, truncated: bool = False) -> "PastedFile":
         """Parse a file of any size, or the beginning of a `truncated` one."""
         robots = RobotsTxt(body, truncated=truncated)
-        return cls(robots, warnings_out(robots))
+        return cls(robots, lint(robots))
 
 
 def answer(

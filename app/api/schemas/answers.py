@@ -286,15 +286,6 @@ class ExtensionOut(BaseModel):
     line: int
 
 
-class WarningOut(BaseModel):
-    """What the owner of a file should know about one of its lines; `instead` is what to write in place of the line."""
-
-    code: str
-    line: int
-    message: str
-    instead: str | None
-
-
 class ProblemOut(BaseModel):
     """An error (RFC 9457); `parameter` and `value` name the invalid input."""
 

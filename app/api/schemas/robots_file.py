@@ -9,13 +9,13 @@ from app.api.schemas.answers import (
     RobotsOut,
     RuleOut,
     SpanOut,
-    WarningOut,
     WindowOut,
 )
 from app.api.serialize import facts_of, robots_out
 from app.evaluate import CachedFile
 from app.instants import instant
 from robots_core.content import version_id
+from robots_core.lint.advice import Advice
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, NotModified, Successful
 
@@ -134,7 +134,7 @@ class RobotsFileOut(FactsOut):
     sitemaps: list[str] = []
     licenses: list[str] = Field([], description="Values of License lines (RSL), which bind every crawler.")
     extensions: list[ExtensionOut] = []
-    warnings: list[WarningOut] = []
+    warnings: list[Advice] = []
 
 
 def facts_out(origin: Origin, file: CachedFile) -> FactsOut:

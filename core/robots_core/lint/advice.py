@@ -35,7 +35,7 @@ class Warned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A warning: its `code`, for programs, and the finding (see Warned)."""
+    """What the owner of a file should know about one of its lines; `instead` is what to write in place of the line."""
 
     code: str
     line: int
