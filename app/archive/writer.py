@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from app.archive.archive import SEEN_EVERY, Archive
 from app.archive.span import ArchiveSpan, span_of
 from app.background import BackgroundTask, Surviving, in_daemon_thread, periodically
+from app.cache.bounded_dict import BoundedDict
 from app.cache.freshness import Snapshot
 from robots_core.origin import Origin
 
@@ -61,7 +62,7 @@ class ArchiveWriter:
         self._room = waiting_bytes
         self._every = every
         self._waiting: deque[_Pending] = deque()
-        self._known: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._known: BoundedDict[str, tuple[str, int]] = BoundedDict(KNOWN_ORIGINS)
         self._writing = asyncio.Lock()
         self._failing = False
         self._at_once = SPANS_PER_WRITE
@@ -92,9 +93,6 @@ class ArchiveWriter:
         self._room -= size
         self._waiting.append(_Pending(span, body, size, self._monotonic()))
         self._known[span.origin] = span.digest, span.last_seen
-        self._known.move_to_end(span.origin)
-        if len(self._known) > KNOWN_ORIGINS:
-            self._known.popitem(last=False)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:

@@ -1,9 +1,9 @@
 """Log lines of failed fetches: the origin, the failure, the duration and the next attempt."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 
+from app.cache.bounded_dict import BoundedDict
 from app.cache.freshness import Recheck, Snapshot, delay
 from app.instants import instant
 from robots_core.origin import Origin
@@ -27,7 +27,7 @@ class FetchLog:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         # For each origin, the time of its last line and how many were left out since.
-        self._lines: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._lines: BoundedDict[str, tuple[float, int]] = BoundedDict(LOGGED_ORIGINS)
 
     def note(self, origin: Origin, snapshot: Snapshot, seconds: float) -> None:
         """Log the fetch that led to this snapshot if it failed; it took `seconds`."""
@@ -63,7 +63,4 @@ class FetchLog:
             self._lines[key] = (last, left_out + 1)
             return None
         self._lines[key] = (now, 0)
-        self._lines.move_to_end(key)
-        if len(self._lines) > LOGGED_ORIGINS:
-            self._lines.popitem(last=False)
         return left_out
