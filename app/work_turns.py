@@ -35,10 +35,6 @@ class Overloaded(Busy):
         super().__init__(TURN_RETRY_AFTER, "This process is overloaded")
 
 
-def _ignore(_reason: str) -> None:
-    pass
-
-
 class WorkTurns:
     """Gives turns of the event loop to long work, one at a time and in the order of the calls."""
 
@@ -47,7 +43,7 @@ class WorkTurns:
         *,
         first_seconds: float = FIRST_TURN_SECONDS,
         clock: Callable[[], float] = time.monotonic,
-        refused: Callable[[str], None] = _ignore,
+        refused: Callable[[str], None] = lambda _reason: None,
     ) -> None:
         """`first_seconds`: see FIRST_TURN_SECONDS. `refused` is called with "turns" for each that is refused."""
         self._lock = asyncio.Lock()  # first come, first served

@@ -58,7 +58,7 @@ class Quotas:
         """`on_exceeded` is called with the id of the key for every request that is refused."""
         self._store = store
         self._monotonic = monotonic
-        self._on_exceeded = on_exceeded
+        self.on_exceeded = on_exceeded
         self._buckets: dict[str, _Bucket] = {}
 
     def account(self, key_id: str, limit: Limit) -> "QuotaAccount":
@@ -76,10 +76,6 @@ class Quotas:
         now = self._monotonic()
         bucket.full_at = min(max(bucket.full_at, now) + seconds, now + MAX_DEBT)
         bucket.unsettled = min(bucket.unsettled + seconds, MAX_DEBT)
-
-    def on_exceeded(self, key_id: str) -> None:
-        """Report a refused request."""
-        self._on_exceeded(key_id)
 
     async def settle(self) -> None:
         """Add all unsettled debts to the store, and take over the fleet's debts. Raises StoreDown."""
