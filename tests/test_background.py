@@ -49,7 +49,8 @@ async def test_a_task_that_has_ended_is_not_cancelled() -> None:
 async def test_a_listener_can_be_cancelled_at_any_step_of_subscribing(store_url: str, store_client: Redis) -> None:
     for steps in range(40):
         client = connect(store_url)
-        async with InvalidationListener(partial(subscriber, client), "me", lambda event, origin: None, lambda: None):
+        listener = InvalidationListener(partial(subscriber, client), "me", lambda event, origin: None, lambda: None)
+        async with listener.listening():
             for _ in range(steps):
                 await asyncio.sleep(0)
         await client.aclose()

@@ -324,7 +324,8 @@ async def invalidations(stage: Stage) -> None:
 
     gaps: list[None] = []
     subscribe = fails_once(lambda: subscriber(stage.client))
-    async with InvalidationListener(subscribe, "me", on_event, lambda: gaps.append(None)) as listener:
+    listener = InvalidationListener(subscribe, "me", on_event, lambda: gaps.append(None))
+    async with listener.listening():
         await until_so(lambda: listener.connected)
         await stage.client.publish(CHANNEL, encode("another", Event.CHANGED, BAD.key, GOOD.key))
         await until_so(lambda: seen == [GOOD])

@@ -8,12 +8,12 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from types import TracebackType
 
 from redis.asyncio.client import PubSub
 
-from app.background import BackgroundTask, Surviving, cancel_and_wait
+from app.background import BackgroundTask, Surviving, background
 from app.redis.failures import FAILURES
 from robots_core.origin import Origin, read_key
 
@@ -63,7 +63,7 @@ def decode(message: object, own_name: str) -> tuple[Event, Sequence[Origin]] | N
 
 
 class InvalidationListener:
-    """Listens for the invalidations of other processes while its block lasts, and subscribes again if that ends.
+    """Listens for the invalidations of other processes, and subscribes again when a subscription ends.
 
     `on_event` is called with each event, and `on_gap` whenever a subscription begins: events before that were missed.
     Anyone who reaches the server can write into the channel, so a message can at worst cause a lookup in the store.
@@ -85,22 +85,15 @@ class InvalidationListener:
         self._on_gap = on_gap
         self._quiet = quiet
         self._connected = False
-        self._task: asyncio.Task[None] | None = None
 
     @property
     def connected(self) -> bool:
         """Whether there is a subscription now."""
         return self._connected
 
-    async def __aenter__(self) -> "InvalidationListener":
-        self._task = asyncio.create_task(self._keep_listening(), name=BackgroundTask.INVALIDATIONS)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._task is not None:
-            await cancel_and_wait([self._task])
+    def listening(self) -> AbstractAsyncContextManager[None]:
+        """Listen while the block lasts."""
+        return background(BackgroundTask.INVALIDATIONS, self._keep_listening)
 
     async def _keep_listening(self) -> None:
         now = asyncio.get_running_loop().time

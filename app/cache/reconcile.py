@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from app.cache.freshness import Snapshot, usable
 from app.cache.ordering import Purged, after_purge, merge
-from app.cache.snapshot_memory import Entry
+from app.cache.packed_lru import Entry
 
 
 @dataclass(frozen=True, slots=True)

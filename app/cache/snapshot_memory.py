@@ -2,34 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from app.cache.freshness import Snapshot, moved, usable
-from app.cache.packed_lru import PackedLRU
+from app.cache.packed_lru import Entry, PackedLRU
 from app.redis.store_clock import StoreClock
 from robots_core.origin import Origin
-
-
-class Entry(NamedTuple):
-    """A snapshot in memory.
-
-    `saved` is false while the store does not have it, because it was down. `doubtful`: only this process has met the
-    failures of the snapshot, so they are not shared. `validated_at` is when the store last agreed with the entry, None
-    after an invalidation; `generation` is the subscription under which it did. `own_date`: the snapshot is dated by
-    this process's own clock, because the store's was not known yet.
-    """
-
-    snapshot: Snapshot
-    saved: bool
-    doubtful: bool
-    validated_at: float | None
-    generation: int
-    own_date: bool = False
-
-    @property
-    def shared(self) -> Snapshot | None:
-        """The part of the snapshot that the store is to have."""
-        return self.snapshot.without_failing() if self.doubtful else self.snapshot
 
 
 class SnapshotMemory:
@@ -39,7 +16,7 @@ class SnapshotMemory:
     """
 
     def __init__(self, memory_bytes: int, clock: StoreClock, trust: float) -> None:
-        self._entries: PackedLRU[Entry] = PackedLRU(Entry, memory_bytes)
+        self._entries = PackedLRU(memory_bytes)
         self._clock = clock
         self._trust = trust
         self._generation = 0

@@ -9,8 +9,9 @@ from app.cache.invalidation import Event
 from app.cache.lease import Held
 from app.cache.ordering import Purged, after_purge, is_local, merge
 from app.cache.outbox import Outbox
+from app.cache.packed_lru import Entry
 from app.cache.reconcile import as_known, combine
-from app.cache.snapshot_memory import Entry, SnapshotMemory
+from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.redis.guarded_client import StoreDown
 from app.redis.store_clock import StoreClock

@@ -69,14 +69,14 @@ class VisitStore(Protocol):
         """Add these to the fleet's tallies; returns the sums, without those that could not be written."""
 
 
-class _Known(NamedTuple):
+class _FleetTally(NamedTuple):
     """The fleet's tally as read from the store or written to it at this instant; None: it has none."""
 
     tally: Tally | None
     at: float
 
 
-_UNKNOWN = _Known(None, -math.inf)
+_UNKNOWN = _FleetTally(None, -math.inf)
 
 
 class Visits:
@@ -92,7 +92,7 @@ class Visits:
         self._limit = origins
         self._counted: BoundedDict[Origin, Tally] = BoundedDict(origins)
         self._sent: Mapping[Origin, Tally] = {}
-        self._fleet: BoundedDict[Origin, _Known] = BoundedDict(origins)
+        self._fleet: BoundedDict[Origin, _FleetTally] = BoundedDict(origins)
         self._reads: SingleFlight[Origin, None] = SingleFlight(BackgroundTask.VISITS)
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -166,7 +166,7 @@ class Visits:
         except StoreDown:
             return
         if self._fleet.get(origin) is before:  # else a batch was written meanwhile, and its result is newer
-            self._fleet[origin] = _Known(tally, self._clock())
+            self._fleet[origin] = _FleetTally(tally, self._clock())
 
     async def _send(self, origins: Sequence[Origin]) -> None:
         """Write the counts of the origins; what is not written is counted again, also if this is cancelled.
@@ -180,7 +180,7 @@ class Visits:
         finally:
             sent, self._sent = self._sent, {}
             for origin, tally in written.items():
-                self._fleet[origin] = _Known(tally, self._clock())
+                self._fleet[origin] = _FleetTally(tally, self._clock())
             for origin in sent.keys() - written.keys():
                 self._count(origin, sent[origin])
         if not written.keys() >= sent.keys():

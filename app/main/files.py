@@ -62,7 +62,7 @@ class Files:
                 await stack.enter_async_context(self.archive_writer.writing())
             for part in (self.snapshots, self.history, self.fetcher, self.cache):
                 stack.push_async_callback(part.aclose)
-            for work in (self.listener, self.cache.delivering(), self.lists.flushing()):
+            for work in (self.listener.listening(), self.cache.delivering(), self.lists.flushing()):
                 await stack.enter_async_context(work)
             yield
 

@@ -15,7 +15,7 @@ from app.pacing.recovery import Recovery
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import Bound, advance, at_least, interval_at
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK, ShardState, UnreportedSlot
-from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
+from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong, backoff_alone
 from app.redis.cluster import ANY
 from app.redis.guarded_client import StoreDown
 from app.redis.store_clock import StoreClocks
@@ -82,7 +82,6 @@ class Pacer:
         self._local = local
         self._clock_stepped = clock_stepped
         self._given_back = backoff_given_back
-        self._policy = BackoffPolicy()
         self._pages = PageTimes()
         self._least: BoundedDict[PaceKey, _Least] = BoundedDict()
         self._queues: BoundedDict[PaceKey, QueueState] = BoundedDict()
@@ -116,7 +115,7 @@ class Pacer:
     ) -> OutcomeResult:
         """Back off from the key's pool, where an origin answered 429 or 503; the result is the backoff's seconds left.
 
-        One `reporter` alone is believed for some minutes (`BackoffPolicy.max_unconfirmed`); None is an operator.
+        One `reporter` alone is believed for some minutes (MAX_UNCONFIRMED); None is an operator.
         """
         state = self._state(key)
         known = self._backoffs.left(key.site)
@@ -124,7 +123,7 @@ class Pacer:
             seconds = await self._store.back_off(key, retry_after, reporter, known)
         except StoreDown:
             # Without the store, other processes' reports cannot confirm this one.
-            seconds = max(known, self._policy.alone(retry_after, confirmed=reporter is None))
+            seconds = max(known, backoff_alone(retry_after, confirmed=reporter is None))
             self._backoffs.note(key, seconds)
             state.unreported_backoffs[key] = None
             self._recovery.on_failure(state)

@@ -10,7 +10,11 @@ from typing import Any
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.schedule import Bound, window_at
 from app.pacing.slots import (
-    BackoffPolicy,
+    BACKOFF_RESET_AFTER,
+    FIRST_BACKOFF,
+    LONGEST_BACKOFF,
+    MAX_CONFIRMED,
+    MAX_UNCONFIRMED,
     PaceKey,
     QueueState,
     QueueView,
@@ -52,14 +56,12 @@ class RedisPacer:
     def __init__(
         self,
         store: GuardedClient,
-        backoff: BackoffPolicy | None = None,
         clocks: StoreClocks | None = None,
         latency_factor: float = LATENCY_FACTOR,
     ) -> None:
         """`clocks` are those of the store's servers, which every reply sets. `latency_factor` is PACE_LATENCY."""
         self._latency_factor = latency_factor
         self._store = store
-        self._backoff = backoff or BackoffPolicy()
         self._clocks = clocks or StoreClocks(time.time, time.monotonic)
 
     async def reserve(
@@ -148,14 +150,13 @@ class RedisPacer:
         An operator (None as the `reporter`) needs no second reporter to confirm a long backoff. `known` is how many
         seconds are left of a backoff that this process remembers.
         """
-        policy = self._backoff
         bounds = (
-            min(retry_after, policy.max_retry_after),
-            policy.first,
-            policy.longest,
-            policy.max_retry_after,
-            policy.reset_after,
-            policy.max_unconfirmed,
+            min(retry_after, MAX_CONFIRMED),
+            FIRST_BACKOFF,
+            LONGEST_BACKOFF,
+            MAX_CONFIRMED,
+            BACKOFF_RESET_AFTER,
+            MAX_UNCONFIRMED,
         )
         arguments = (*map(_micro, bounds), reporter or "")
         _, now, until = await self._run(_OUTCOME, key, known, "backoff", *arguments)
@@ -177,7 +178,7 @@ class RedisPacer:
         """Run a script, with what all of them need to know, and note the time in its reply."""
         keys = keys_of(key, key_id)
         clock = self._clocks.of(self._store.shard_of(keys[0]))
-        asked, seconds = 0.0, min(backoff, self._backoff.max_retry_after + self._backoff.longest)
+        asked, seconds = 0.0, min(backoff, MAX_CONFIRMED + LONGEST_BACKOFF)
 
         def first() -> Sequence[str]:
             nonlocal asked

@@ -1,6 +1,5 @@
 """The types that all parts of pacing share: a slot request, its result, and the state of a queue of slots."""
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from app.pacing.schedule import Bound, PaceWindow
@@ -89,27 +88,25 @@ class WaitTooLong(NamedTuple):
 SlotResult: TypeAlias = Slot | WaitTooLong
 
 
-@dataclass(frozen=True, slots=True)
-class BackoffPolicy:
-    """How long the fleet leaves an origin alone after a 429 or 503, in seconds.
+FIRST_BACKOFF, LONGEST_BACKOFF, BACKOFF_RESET_AFTER = 10.0, 3600.0, 600.0
+"""Seconds for which the fleet leaves an origin alone after a 429 or 503.
 
-    The time doubles from `first` up to `longest`, and starts again from `first` once the origin was quiet for
-    `reset_after`. `max_retry_after` caps the origin's Retry-After. `max_unconfirmed` caps a backoff that only one
-    reporter has asked for: a longer one takes a second reporter, or an operator.
+They double from the first to the longest, and start again once the origin was quiet for so long.
+"""
+
+MAX_CONFIRMED, MAX_UNCONFIRMED = 86_400.0, 600.0
+"""Seconds of the longest backoff that a Retry-After may ask for, and of one that a single reporter has asked for.
+
+A longer one takes a second reporter, or an operator.
+"""
+
+
+def backoff_alone(retry_after: float, *, confirmed: bool) -> float:
+    """Seconds of a backoff that begins without the store; `confirmed`: an operator asked for it.
+
+    Without the store there is no history, so every backoff counts as the first of its run.
     """
-
-    first: float = 10.0
-    longest: float = 3600.0
-    max_retry_after: float = 86_400.0
-    max_unconfirmed: float = 600.0
-    reset_after: float = 600.0
-
-    def alone(self, retry_after: float, *, confirmed: bool) -> float:
-        """Seconds of a backoff that begins without the store; `confirmed`: an operator asked for it.
-
-        Without the store there is no history, so every backoff counts as the first of its run.
-        """
-        return min(max(retry_after, self.first), self.max_retry_after if confirmed else self.max_unconfirmed)
+    return min(max(retry_after, FIRST_BACKOFF), MAX_CONFIRMED if confirmed else MAX_UNCONFIRMED)
 
 
 class QueueState(NamedTuple):

@@ -13,6 +13,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, assert_never, cast
 
 from redis.asyncio import ConnectionPool, Redis
@@ -192,11 +193,7 @@ class _Sentinels(Sentinel):
         )
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        return await self._searches.do(service_name, lambda: self._ask_in_turn(service_name))
-
-    async def _ask_in_turn(self, service_name: str) -> tuple[str, int]:
-        host, port = await super().discover_master(service_name)
-        return host, port
+        return await self._searches.do(service_name, partial(super().discover_master, service_name))
 
     async def aclose(self) -> None:
         await self._searches.aclose()

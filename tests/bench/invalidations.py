@@ -53,7 +53,7 @@ async def cost(url: str, rate: int, seconds: float, *, together: bool) -> float:
         nonlocal received
         received += 1
 
-    async with InvalidationListener(lambda: subscriber(client), "listener", on_event, subscribed.set):
+    async with InvalidationListener(lambda: subscriber(client), "listener", on_event, subscribed.set).listening():
         await subscribed.wait()
         expected = PROCESSES * int(rate * seconds)
         context = get_context("spawn")

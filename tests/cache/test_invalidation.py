@@ -64,9 +64,10 @@ async def listening(
 ) -> AsyncIterator[tuple[Listener, InvalidationListener]]:
     client = connect(url)
     listener = Listener()
-    async with InvalidationListener(
+    subscription = InvalidationListener(
         lambda: subscriber(client), name, listener.on_event, listener.on_gap, quiet=quiet
-    ) as subscription:
+    )
+    async with subscription.listening():
         yield listener, subscription
     await client.aclose()
 

@@ -2,11 +2,10 @@
 
 import gc
 from dataclasses import replace
-from typing import NamedTuple
 
 import robots_core.origin
 from app.cache.freshness import Failing, Snapshot
-from app.cache.packed_lru import OVERHEAD, PackedLRU
+from app.cache.packed_lru import OVERHEAD, Entry, PackedLRU
 from robots_core.origin import Origin, read_target
 from robots_core.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
 
@@ -23,18 +22,16 @@ SNAPSHOTS = [
 ]
 
 
-class Entry(NamedTuple):
-    snapshot: Snapshot
-    saved: bool
-    validated_at: float | None
+def entry(snapshot: Snapshot, saved: bool, validated_at: float | None) -> Entry:
+    return Entry(snapshot, saved, False, validated_at, 0)
 
 
 def origin(number: int = 0) -> Origin:
     return read_target(f"https://host-{number}.example/").origin
 
 
-def kept(limit: int = 10_000) -> PackedLRU[Entry]:
-    return PackedLRU(Entry, limit)
+def kept(limit: int = 10_000) -> PackedLRU:
+    return PackedLRU(limit)
 
 
 def test_many_origins_add_no_objects_for_the_collector() -> None:
@@ -42,7 +39,7 @@ def test_many_origins_add_no_objects_for_the_collector() -> None:
     gc.collect()
     before = len(gc.get_objects())
     for number in range(2000):
-        lru.put(origin(number), Entry(replace(SNAPSHOTS[number % len(SNAPSHOTS)]), True, NOW))
+        lru.put(origin(number), entry(replace(SNAPSHOTS[number % len(SNAPSHOTS)]), True, NOW))
     robots_core.origin._cached_origin.cache_clear()
     gc.collect()
     gc.collect()  # a nested tuple is untracked one collection later
@@ -53,22 +50,22 @@ def test_many_origins_add_no_objects_for_the_collector() -> None:
 def test_an_entry_decodes_to_an_equal_one() -> None:
     lru = kept()
     for number, snapshot in enumerate(SNAPSHOTS):
-        lru.put(origin(number), Entry(replace(snapshot), number % 2 == 0, None))
+        lru.put(origin(number), entry(replace(snapshot), number % 2 == 0, None))
     for number, snapshot in enumerate(SNAPSHOTS):
-        assert lru.get(origin(number)) == Entry(snapshot, number % 2 == 0, None)
+        assert lru.get(origin(number)) == entry(snapshot, number % 2 == 0, None)
 
 
 def test_a_snapshot_in_use_stays_the_same_object() -> None:
     lru = kept()
     snapshot = replace(SNAPSHOTS[0])
-    lru.put(origin(), Entry(snapshot, True, NOW))
-    lru.put(origin(), Entry(snapshot, False, None))
-    for entry in (lru.get(origin()), lru.peek(origin())):
-        assert entry is not None
-        assert entry.snapshot is snapshot
-        assert not entry.saved
+    lru.put(origin(), entry(snapshot, True, NOW))
+    lru.put(origin(), entry(snapshot, False, None))
+    for kept_entry in (lru.get(origin()), lru.peek(origin())):
+        assert kept_entry is not None
+        assert kept_entry.snapshot is snapshot
+        assert not kept_entry.saved
     other = replace(snapshot, fetched_at=NOW + 1)
-    lru.put(origin(), Entry(other, True, NOW))
+    lru.put(origin(), entry(other, True, NOW))
     found = lru.get(origin())
     assert found is not None
     assert found.snapshot is other
@@ -82,7 +79,7 @@ def test_a_dropped_or_evicted_entry_is_gone() -> None:
     lru = kept(limit=2 * OVERHEAD + 500)
     snapshots = [replace(SNAPSHOTS[0]) for _ in range(3)]
     for number, snapshot in enumerate(snapshots):
-        lru.put(origin(number), Entry(snapshot, True, NOW))
+        lru.put(origin(number), entry(snapshot, True, NOW))
     assert lru.get(origin(0)) is None
     lru.drop(origin(1))
     lru.drop(origin(9))

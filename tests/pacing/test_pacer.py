@@ -17,7 +17,9 @@ from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK
 from app.pacing.slots import (
-    BackoffPolicy,
+    FIRST_BACKOFF,
+    MAX_CONFIRMED,
+    MAX_UNCONFIRMED,
     PaceKey,
     QueueState,
     QueueView,
@@ -340,14 +342,13 @@ async def test_outcomes_go_to_the_store_or_are_reported_later(rig: Rig) -> None:
 
 async def test_one_reporter_without_the_store_gets_the_unconfirmed_maximum(rig: Rig) -> None:
     await rig.lose_the_store()
-    policy = BackoffPolicy()
-    assert await rig.pacer.back_off(KEY, 0.0, "one") == (policy.first, True)
-    assert await rig.pacer.back_off(KEY, 86_400.0, "one") == (policy.max_unconfirmed, True)
-    assert await rig.pacer.back_off(KEY, 5.0, "two") == (policy.max_unconfirmed, True)
-    assert await rig.pacer.back_off(KEY, 1e12) == (policy.max_retry_after, True)  # an operator
+    assert await rig.pacer.back_off(KEY, 0.0, "one") == (FIRST_BACKOFF, True)
+    assert await rig.pacer.back_off(KEY, 86_400.0, "one") == (MAX_UNCONFIRMED, True)
+    assert await rig.pacer.back_off(KEY, 5.0, "two") == (MAX_UNCONFIRMED, True)
+    assert await rig.pacer.back_off(KEY, 1e12) == (MAX_CONFIRMED, True)  # an operator
     other = REQUEST._replace(key=PaceKey.of(HOST, "OtherBot"))
     assert isinstance((await rig.reserve(other)).result, WaitTooLong)
-    await rig.later(policy.max_retry_after)
+    await rig.later(MAX_CONFIRMED)
     assert isinstance((await rig.reserve(other)).result, Slot)
 
 

@@ -6,12 +6,11 @@ import pytest
 from redis.asyncio import Redis
 
 from app.pacing.redis_pacer import RedisPacer, keys_of
-from app.pacing.slots import BackoffPolicy, PaceKey
+from app.pacing.slots import MAX_UNCONFIRMED, PaceKey
 from app.redis.guarded_client import GuardedClient
 
 KEY = PaceKey.of("www.example.com", "ExampleBot")
 KEPT, _, PLACE = keys_of(KEY)[:3]
-UNCONFIRMED = BackoffPolicy().max_unconfirmed
 DAY = 86_400.0
 
 
@@ -28,7 +27,7 @@ async def ended(store_client: Redis, seconds: float = 1.0) -> None:
 
 async def test_one_reporter_gets_the_unconfirmed_maximum(pace: RedisPacer) -> None:
     for _ in range(5):
-        assert UNCONFIRMED - 5 < await pace.back_off(KEY, DAY, "a") <= UNCONFIRMED
+        assert MAX_UNCONFIRMED - 5 < await pace.back_off(KEY, DAY, "a") <= MAX_UNCONFIRMED
 
 
 async def test_a_short_backoff_needs_one_reporter(pace: RedisPacer) -> None:
@@ -68,4 +67,4 @@ async def test_doubling_ends_at_the_unconfirmed_maximum(pace: RedisPacer, store_
 @pytest.mark.parametrize("value", ["x", "-1", "nan", "inf", "1e300", ""])
 async def test_foreign_stored_reports_are_ignored(pace: RedisPacer, store_client: Redis, value: str) -> None:
     await store_client.hset(PLACE, mapping=dict.fromkeys(("until", "step", "began", "by", "claim", "agreed"), value))
-    assert 0 < await pace.back_off(KEY, DAY, "a") <= UNCONFIRMED
+    assert 0 < await pace.back_off(KEY, DAY, "a") <= MAX_UNCONFIRMED

@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow, at_least
-from app.pacing.slots import BackoffPolicy, PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
+from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.redis.connect import Client, connect
 from app.redis.guarded_client import GuardedClient
 from tests.engines import cluster_url, clustered
@@ -31,8 +31,8 @@ SLOW = (PaceWindow(math.inf, 10.0),)
 MICRO = 1_000_000
 
 
-def pace_of(client: Client, back_off: BackoffPolicy | None = None) -> RedisPacer:
-    return RedisPacer(GuardedClient(client, monotonic=time.monotonic, timeout=20.0), back_off)
+def pace_of(client: Client) -> RedisPacer:
+    return RedisPacer(GuardedClient(client, monotonic=time.monotonic, timeout=20.0))
 
 
 @pytest.fixture
