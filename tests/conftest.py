@@ -2,14 +2,17 @@
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The tests start some hundred processes, which are ready a fifth sooner where the compiled modules are kept.
+# Compiled modules are kept: each process of the tests would compile all of them, and some hundred processes that they start
+# are ready a fifth sooner.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 os.umask(0o077)  # files that tests write are private, as key files must be
 

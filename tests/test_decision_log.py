@@ -133,18 +133,22 @@ async def test_the_bytes_that_wait_for_a_slow_sink_are_bounded(
     monkeypatch.setattr(decision_log, "WAITING_LINE_BYTES", 1_000_000)
     sink, lost = Stuck(), list[int]()
     log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, chain(), every=0.001)
-    lines, number = [f"{number:0{length}}".encode() for number in range(25_000)], 0
+    number = 0
+
+    def line(number: int) -> bytes:
+        return f"{number:0{length}}".encode()
+
     async with log.writing():
         while not lost:
-            log.note(lines[number])  # type: ignore[arg-type]
+            log.note(line(number))  # type: ignore[arg-type]
             number += 1
             if number == 5:
                 await until_so(log._writing.locked)  # lines of a write that hangs wait, too
-        log.note(lines[number])  # type: ignore[arg-type]
+        log.note(line(number))  # type: ignore[arg-type]
         assert lost == [1, 1]
         sink.released.set()
     written = unlinked(sink.written)
-    assert written == [f"{line!s}}}".encode() for line in lines[: number - 1]]
+    assert written == [f"{line(it)!s}}}".encode() for it in range(number - 1)]
     assert 1_000_000 - 110_000 < sum(map(sys.getsizeof, written)) <= 1_000_000
     assert len(caplog.messages) == 1
 

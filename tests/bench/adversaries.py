@@ -85,7 +85,10 @@ def _words(length: int, letters: str = ascii_lowercase) -> list[str]:
     return words
 
 
-_WORDS = _words(4)[:RULES]
+_WORDS = [
+    "".join(ascii_lowercase[number // 26**place % 26] for place in range(4))
+    for number in Random(4).sample(range(26**4), RULES)
+]
 _TEXT = "".join(_WORDS)
 
 
