@@ -1,6 +1,5 @@
 """Errors as application/problem+json (RFC 9457): how each exception is answered."""
 
-import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
@@ -13,6 +12,7 @@ from fastapi.responses import Response
 from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 
 from app.api.middleware.http_caching import NO_STORE
 from app.bundle import NothingKnown
@@ -117,7 +117,7 @@ async def answer(request: Request, error: Exception) -> Response:
     if isinstance(error, ClientDisconnect):
         return Response(status_code=400)  # only the access log sees it
     if isinstance(error, HTTPException) and not isinstance(error, Problem):
-        return await _http(request, error)
+        error = _problem_of_http(request, error)
     return problem_of(error).response()
 
 
@@ -157,22 +157,23 @@ def unknown_parameter(name: str, value: str, known: Collection[str]) -> Problem:
     return bad_value(_cut(name), value, detail, "bad-request")
 
 
-async def _http(request: Request, error: HTTPException) -> Response:
+def _problem_of_http(request: Request, error: HTTPException) -> Problem:
+    """The problem of an error of Starlette or FastAPI."""
     if error.status_code == HTTPStatus.BAD_REQUEST:
-        return Problem(422, "bad-request", "The request body is not valid JSON in UTF-8.").response()
-    slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+        return Problem(422, "bad-request", "The request body is not valid JSON in UTF-8.")
     headers = error.headers
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers = {**(headers or {}), "Allow": await _allowed(request, (headers or {}).get("Allow", ""))}
-    return Problem(error.status_code, slug, str(error.detail), headers).response()
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and "route" in request.scope:
+        headers = {**(headers or {}), "Allow": ", ".join(_methods(request))}
+    slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+    return Problem(error.status_code, slug, str(error.detail), headers)
 
 
-async def _allowed(request: Request, methods: str) -> str:
-    """All methods of the path (RFC 9110 10.2.1). Starlette lists only those of the first route that matches it."""
-    path = getattr(request.scope.get("route"), "path", "")
-    document = await asyncio.to_thread(request.app.openapi)  # which makes it at the first call
-    known = list(map(str.upper, document["paths"].get(path, ()))) or methods.split(", ")
-    return ", ".join([*known, "HEAD"] if "GET" in known else known)
+def _methods(request: Request) -> Sequence[str]:
+    """All methods of the route's path (RFC 9110 10.2.1). FastAPI lists those of the first route that has the path."""
+    path = request.scope["route"].path
+    routes = [route for route in request.app.routes if isinstance(route, Route) and route.path == path]
+    methods = {method for route in routes for method in route.methods or ()}
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
 def unexpected(request_id: str) -> Problem:

@@ -54,36 +54,23 @@ class Lines:
 
     def __init__(self) -> None:
         self._rest = bytearray()
-        self._skips = False
 
     def feed(self, data: bytes) -> Iterator[bytes | None]:
         """The lines that `data` completes, in order; None for each that is too long."""
-        first, *others = data.split(b"\n")
-        if not others:
-            self._extend(first)
-            return
-        yield self._end(first)
-        for line in others[:-1]:
-            yield line if len(line) <= QUESTION_LINE_LIMIT else None
-        self._extend(others[-1])
+        *ends, beginning = data.split(b"\n")
+        for end in ends:
+            yield self._line(end)
+        self._rest += beginning
+        del self._rest[QUESTION_LINE_LIMIT + 1 :]  # one byte more says that it is too long
 
     def last(self) -> bytes | None:
         """The line after the last line break."""
-        return self._end(b"")
+        return self._line(b"")
 
-    def _extend(self, data: bytes) -> None:
-        self._skips = self._skips or len(self._rest) + len(data) > QUESTION_LINE_LIMIT
-        if self._skips:
-            self._rest.clear()
-        else:
-            self._rest += data
-
-    def _end(self, data: bytes) -> bytes | None:
-        self._extend(data)
-        line = None if self._skips else bytes(self._rest)
+    def _line(self, end: bytes) -> bytes | None:
+        line = bytes(self._rest) + end
         self._rest.clear()
-        self._skips = False
-        return line
+        return line if len(line) <= QUESTION_LINE_LIMIT else None
 
 
 class AnswerWindow:

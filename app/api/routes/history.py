@@ -1,7 +1,7 @@
 """`GET /v1/robots/history` and `/v1/robots/diff`: earlier versions of an origin's robots.txt, and what changed."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Literal
@@ -87,7 +87,9 @@ async def diff(
     wanted_after, wanted_before = _wanted(to, "to"), _wanted(from_, "from")
     versions = await services.history.read(origin)
     find = partial(_find, services, origin, versions)
-    after = _last(origin, versions, services.now()) if wanted_after is None else await find(wanted_after)
+    if not versions and wanted_after is None:
+        raise NoVersion(origin, services.now(), None)
+    after = versions[-1] if wanted_after is None else await find(wanted_after)
     if wanted_before is None:
         before = await _before(services, origin, versions, after)
     else:
@@ -124,12 +126,6 @@ async def _find(services: Services, origin: Origin, versions: History, wanted: s
     if found is None:
         raise Problem(404, "no-version", f"No stored version of {origin.robots_url} has the id {wanted}.")
     return found
-
-
-def _last(origin: Origin, versions: History, now: datetime) -> Version:
-    if not versions:
-        raise NoVersion(origin, now, None)
-    return versions[-1]
 
 
 async def _before(services: Services, origin: Origin, versions: History, version: Version) -> Version:
@@ -175,14 +171,18 @@ async def _all(services: Services, origin: Origin, versions: History) -> Respons
             listed.append(_listed(origin, found))
         if budget.is_over():
             await budget.next()
-    return Response(to_json({"url": origin.robots_url, "versions": listed}), media_type="application/json")
+    return _versions(origin, listed)
 
 
 def _one(origin: Origin, found: ReadVersion) -> Response:
     access = found.snapshot.access
     text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
-    whole = HistoryOut(url=origin.robots_url, versions=[version_out(origin, found, text)])
-    return Response(whole.model_dump_json(by_alias=True), media_type="application/json")
+    return _versions(origin, [version_out(origin, found, text).model_dump(by_alias=True)])
+
+
+def _versions(origin: Origin, listed: Sequence[Mapping[str, object]]) -> Response:
+    """The JSON of HistoryOut."""
+    return Response(to_json({"url": origin.robots_url, "versions": listed}), media_type="application/json")
 
 
 def _raw(origin: Origin, found: ReadVersion) -> Response:

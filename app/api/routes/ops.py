@@ -73,16 +73,12 @@ async def readyz(request: Request) -> ReadinessOut:
         raise Problem(503, "not-ready", detail, retry_after=1)
     unknown: Literal["unknown", "lost"] | None = "lost" if overrides.lost else None if overrides.loaded else "unknown"
     fetches: Literal["failing"] | None = "failing" if services.fetch_health.failing else None
-    if trouble is None:
-        return ReadinessOut(fetches=fetches, eviction=services.eviction.risk, overrides=unknown)
-    return ReadinessOut(
-        store="degraded",
-        detail=f"{trouble.what}; answers come from memory and from fetches.",
-        since=rfc3339(services.now() - timedelta(seconds=trouble.seconds)),
-        fetches=fetches,
-        eviction=services.eviction.risk,
-        overrides=unknown,
-    )
+    answer = ReadinessOut(fetches=fetches, eviction=services.eviction.risk, overrides=unknown)
+    if trouble is not None:
+        answer.store = "degraded"
+        answer.detail = f"{trouble.what}; answers come from memory and from fetches."
+        answer.since = rfc3339(services.now() - timedelta(seconds=trouble.seconds))
+    return answer
 
 
 @router.get(
