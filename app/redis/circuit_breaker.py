@@ -72,7 +72,6 @@ class CircuitBreaker:
         self._answered = answered
         self._calling = asyncio.Semaphore(IN_FLIGHT)
         self._open_until: float | None = None
-        self._down = False
         self._refuses = False
         self._trouble: tuple[str, float] | None = None  # what, and since when
         self._logged_at: float | None = None
@@ -81,7 +80,7 @@ class CircuitBreaker:
     @property
     def degraded(self) -> bool:
         """Whether the last call failed, or the server has refused one since the last successful probe."""
-        return self._down or self._refuses
+        return self._open_until is not None or self._refuses
 
     @property
     def trouble(self) -> Trouble | None:
@@ -116,12 +115,12 @@ class CircuitBreaker:
                     result = None
                 else:
                     # The server answered in time: a full store, for example, refuses writes and can still be read.
-                    self._refuses, self._down, self._open_until = True, False, None
+                    self._refuses, self._open_until = True, None
                     raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
             except FAILURES as error:
-                self._down, self._open_until = True, self._monotonic() + COOLDOWN
+                self._open_until = self._monotonic() + COOLDOWN
                 raise self._note_failure(Failure.UNANSWERED, self._describe(error)) from error
-            self._down, self._open_until = False, None
+            self._open_until = None
             self._note_success()
             return result
 

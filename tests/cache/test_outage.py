@@ -3,7 +3,7 @@
 import pytest
 
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE, Recheck, freshness, next_snapshot, usable
-from app.cache.outage import LONGEST_OUTAGE, simulate_outage
+from app.cache.outage import simulate_outage
 from robots_core.robots.access import Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
 COPY = Successful(200, b"User-agent: *\nDisallow: /")
@@ -59,9 +59,3 @@ def test_an_answer_replaces_the_copy_at_once(access: Unavailable | Blocked) -> N
     outage = simulate_outage(COPY, Fetched(access), Recheck(), KEY, BEGAN, BEGAN + 2 * DAY)
     assert [entry.kind for entry in outage.timeline] == [(type(access), False)]
     assert outage.now.snapshot.access == access
-
-
-@pytest.mark.parametrize("lasting", [-1.0, LONGEST_OUTAGE + 1])
-def test_an_outage_that_is_too_long_is_refused(lasting: float) -> None:
-    with pytest.raises(ValueError, match="cannot be simulated"):
-        simulate_outage(None, Fetched(DOWN), Recheck(), KEY, BEGAN, BEGAN + lasting)
