@@ -2,13 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from starlette.types import Scope
 
-from app.api.admission import Admission
-from app.api.middleware.auth import charge_on_credit, refuse_revoked
+from app.api.middleware.auth import caller_of, charge_on_credit, refuse_revoked
+from app.api.problems import Problem
 from app.background import BackgroundTask
 from app.history.change import Change
 from app.history.redis_changes import ChangeId, Position, RedisChanges
@@ -45,13 +47,8 @@ class ChangePolls:
         self._feed = feed
         self._stopping = stopping
         self._monotonic = monotonic
-        self._admission = Admission(
-            POLLS_AT_ONCE,
-            POLLS_PER_CALLER,
-            "Too many requests wait for changes",
-            10,
-            refused=lambda: refused("changes"),
-        )
+        self._refused = refused
+        self._waiting: Counter[str] = Counter()
         self._looks: SingleFlight[str, ChangeId | None] = SingleFlight(BackgroundTask.CHANGE_LOOKS, expected=StoreDown)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
 
@@ -64,7 +61,7 @@ class ChangePolls:
         page = await self._feed.read(after, limit)
         if page.changes or wait <= 0 or self._stopping.is_set():
             return page.changes
-        with self._admission.admit(scope):
+        with self._admitted(caller_of(scope)):
             began = self._monotonic()
             try:
                 while (left := began + wait - self._monotonic()) > 0 and not self._stopping.is_set():
@@ -82,6 +79,20 @@ class ChangePolls:
             finally:
                 charge_on_credit(scope, int((self._monotonic() - began) / WAIT_PER_REQUEST))
         return page.changes
+
+    @contextmanager
+    def _admitted(self, caller: str) -> Iterator[None]:
+        """Count a request that waits while the block lasts. Raises Problem (503)."""
+        if self._waiting.total() >= POLLS_AT_ONCE or self._waiting[caller] >= POLLS_PER_CALLER:
+            self._refused("changes")
+            detail = "Too many requests wait for changes; try again in 10 s."
+            raise Problem(503, "overloaded", detail, retry_after=10)
+        self._waiting[caller] += 1
+        try:
+            yield
+        finally:
+            self._waiting[caller] -= 1
+            self._waiting += Counter()  # drop callers whose count is 0
 
     async def aclose(self) -> None:
         """End a look that is under way."""

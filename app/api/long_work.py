@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from fastapi import Request
 
-from app.api.admission import Admission
 from app.api.disconnect import while_connected
 from app.api.middleware.auth import caller_of, charge_on_credit
 from app.helper.helpers import Helpers
@@ -13,9 +12,6 @@ from app.work_turns import WorkTurns
 SECONDS_PER_REQUEST = 0.1
 """CPU seconds that one request of a quota pays for; longer work is charged as several requests."""
 
-AT_ONCE, AT_ONCE_PER_CALLER = 32, 8
-"""Requests with long work at the same time, in all and per API key or address; further ones are answered 503."""
-
 SMALL_FILE = 8 * 1024
 """Bytes of the largest file whose work runs on the event loop; nearly all robots.txt files are smaller."""
 
@@ -23,24 +19,14 @@ SMALL_FILE = 8 * 1024
 class LongWork:
     """Runs the long work of requests."""
 
-    def __init__(
-        self, turns: WorkTurns, helpers: Helpers, *, refused: Callable[[str], None] = lambda _reason: None
-    ) -> None:
-        """`refused` is called with "long_work" for each request that is refused because there are too many."""
+    def __init__(self, turns: WorkTurns, helpers: Helpers) -> None:
         self._turns = turns
         self._helpers = helpers
-        self._admission = Admission(
-            AT_ONCE,
-            AT_ONCE_PER_CALLER,
-            "Too many long requests are running",
-            1,
-            refused=lambda: refused("long_work"),
-        )
 
     async def run(self, request: Request, size: int, work: Callable[..., bytes], *arguments: object) -> bytes:
         """The result of `work` about `size` bytes: on the event loop if they are few, else by a helper process.
 
-        As `Helpers.run`, which it may call. Raises Problem and ClientDisconnect, too.
+        As `Helpers.run`, which it may call. Raises ClientDisconnect, too.
         """
         if size <= SMALL_FILE:
             await self._turns.first()
@@ -50,6 +36,5 @@ class LongWork:
         def charge(seconds: float) -> None:
             charge_on_credit(scope, int(seconds / SECONDS_PER_REQUEST))
 
-        with self._admission.admit(scope):
-            done = self._helpers.run(caller_of(scope), work, *arguments, spent=charge)
-            return await while_connected(request.receive, done)
+        done = self._helpers.run(caller_of(scope), work, *arguments, spent=charge)
+        return await while_connected(request.receive, done)

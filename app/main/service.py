@@ -105,7 +105,7 @@ def create(
     pacing = make_pacing(settings, store, files, decisions, pool_of, bounds, metrics)
     quotas = Quotas(store.redis, time.monotonic, metrics.quota_exceeded)
     helpers = Helpers(called=metrics.helper_called, refused=metrics.request_overloaded)
-    long_work = LongWork(turns, helpers, refused=metrics.request_overloaded)
+    long_work = LongWork(turns, helpers)
     lifecycle = Lifecycle(settings.require_store_at_start)
     change_polls = ChangePolls(files.changes, lifecycle.stopping, refused=metrics.request_overloaded)
 
