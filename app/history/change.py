@@ -23,11 +23,7 @@ NAMED_AGENTS, PATHS, PATH_LENGTH = 20, 3, 200
 _HEAD: Final = 600  # bytes for all but the agents: an origin's URL has at most 273
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="ignore", validate_by_name=True, serialize_by_alias=True)
-
-
-class ChangedAgents(_Model):
+class ChangedAgents(BaseModel):
     """What changed for agents that share the same changes; `*` stands for all that the files do not name."""
 
     agents: list[str] = Field(description="The first of them, as written in the files.")
@@ -39,8 +35,10 @@ class ChangedAgents(_Model):
     rates: bool = Field(description="Whether their crawl rates changed.")
 
 
-class Change(_Model):
+class Change(BaseModel):
     """One change of an origin's robots.txt. `GET /v1/robots/diff` has all of it."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     url: str = Field(description="The URL of the robots.txt.")
     profile: str | None = Field(None, description="The fetch profile that sees this file; null for the default one.")
