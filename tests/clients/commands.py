@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from tests.clients.crawling import ROOT, SOURCES
+from tests.clients.crawling import ROOT, environment
 from tests.origins import Exchange, Handler, Reply, text
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -56,12 +55,6 @@ class Running:
         out, err = await self._process.communicate(given)
         assert self._process.returncode is not None
         return Ended(self._process.returncode, out.decode(), err.decode())
-
-
-def environment(**others: str) -> Mapping[str, str]:
-    """The environment of a command."""
-    kept = {name: value for name, value in os.environ.items() if name != "ROBOTS_API_KEY"}
-    return {**kept, "PYTHONPATH": str(SOURCES), **others}
 
 
 @asynccontextmanager

@@ -15,8 +15,8 @@ import pytest
 from robots_decisions.cli.batches import BATCH_LINES
 from robots_decisions.cli.entries import URL_LIMIT
 
-from tests.clients.commands import WORDS, command, environment, run
-from tests.clients.crawling import ROOT
+from tests.clients.commands import WORDS, command, run
+from tests.clients.crawling import ROOT, environment
 from tests.clients.site import Site, new_address
 from tests.faults.until import until_so
 from tests.origins import Gate, http_only, serve, text
