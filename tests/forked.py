@@ -1,8 +1,9 @@
-"""The program in processes that are forked from one that has imported it, which saves a second of CPU time for each.
+"""Programs in processes that are forked from one that has imported them, which saves up to a second of CPU time each.
 
 They skip what an interpreter does at its end: `tests.faults.process` starts whole ones.
 """
 
+import asyncio
 import importlib
 import multiprocessing
 import os
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from app.__main__ import COMMANDS, module_of
 from tests.faults.process import LISTENING, PATIENCE, STARTED
@@ -22,7 +23,29 @@ ROOT = Path(__file__).parents[1]
 LOOPBACK = {"ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["app.__main__", *map(module_of, COMMANDS)])
+_FORKS.set_forkserver_preload(["app.__main__", *map(module_of, COMMANDS), "tests.clients.preloaded"])
+
+
+class Ended(NamedTuple):
+    """The exit code and the output of a program."""
+
+    code: int
+    out: str
+    err: str
+
+
+async def run(module: str, arguments: Sequence[str], environment: Mapping[str, str], given: bytes = b"") -> Ended:
+    """Run `main` of a module with this standard input to its end."""
+    with TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("in", "out", "err")]
+        files[0].write_bytes(given)
+        process = await asyncio.to_thread(start, arguments, environment, files, module)
+        try:
+            await asyncio.to_thread(process.join)
+        finally:
+            process.kill()
+        assert process.exitcode is not None
+        return Ended(process.exitcode, files[1].read_text(), files[2].read_text())
 
 
 def start(

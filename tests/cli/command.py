@@ -4,13 +4,12 @@ import asyncio
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import NamedTuple
 
-from tests.forked import LOOPBACK, ROOT, start
+from tests import forked
+from tests.forked import LOOPBACK, ROOT
 
 _SETTINGS = ("REDIS_URL", "ROBOTS_API_KEY", "API_KEYS_FILE")
 
@@ -66,13 +65,7 @@ async def command(*arguments: str, settings: Mapping[str, str] = LOOPBACK) -> As
 
 async def run(*arguments: str, given: bytes | None = None, settings: Mapping[str, str] = LOOPBACK) -> Result:
     """Run a command to its end."""
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder, name) for name in ("in", "out", "err")]
-        files[0].write_bytes(given or b"")
-        process = await asyncio.to_thread(start, arguments, {**_environment(), **settings}, files)
-        await asyncio.to_thread(process.join)
-        assert process.exitcode is not None
-        return Result(process.exitcode, files[1].read_text(), files[2].read_text())
+    return Result(*await forked.run("app.__main__", arguments, {**_environment(), **settings}, given or b""))
 
 
 def _environment() -> dict[str, str]:

@@ -6,8 +6,9 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
+from tests import forked
 from tests.clients.crawling import ROOT, environment
 from tests.origins import Exchange, Handler, Reply, text
 
@@ -28,12 +29,8 @@ def busy(retry_after: float | None = 0.0) -> dict[str, Any]:
     return {"problem": problem}
 
 
-class Ended(NamedTuple):
+class Ended(forked.Ended):
     """The exit code and the output of a command."""
-
-    code: int
-    out: str
-    err: str
 
     def rows(self) -> Sequence[dict[str, Any]]:
         """The JSON of each line."""
@@ -82,6 +79,8 @@ async def command(*arguments: str, python: str = sys.executable, **settings: str
 
 async def run(*arguments: str, given: bytes = b"", python: str = sys.executable, **settings: str) -> Ended:
     """Run a command to its end."""
+    if python == sys.executable:
+        return Ended(*await forked.run("robots_decisions.cli.main", arguments, environment(**settings), given))
     async with command(*arguments, python=python, **settings) as running:
         return await running.ended(given)
 

@@ -83,7 +83,7 @@ def main() -> None:
     Crawl.plan, Crawl.fetched, Crawl.failed, Crawl.versions = plan, [], {}, {}
     process = CrawlerProcess({**SETTINGS, **plan["settings"]}, install_root_handler=True)
     crawler = process.create_crawler(Crawl)
-    process.crawl(crawler)
+    process.crawl(crawler).addErrback(lambda failure: sys.stderr.write(failure.getTraceback()))
     process.start()
     crawled = {"fetched": Crawl.fetched, "failed": Crawl.failed, "versions": Crawl.versions}
     result = {**crawled, "stats": crawler.stats.get_stats()}

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests import forked
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "clients" / "python" / "src"
 HERE = Path(__file__).parent
@@ -36,12 +38,12 @@ class Installation(NamedTuple):
 
 @asynccontextmanager
 async def crawler(
-    plan: Mapping[str, Any], script: str = "crawl.py", installation: Installation | None = None
+    plan: Mapping[str, Any], script: str = "crawl", installation: Installation | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """A running crawl, which is killed at the end; the scripts say what a plan is."""
     installed = installation or Installation()
     process = await asyncio.create_subprocess_exec(
-        *(installed.python, str(HERE / script), json.dumps(plan)),
+        *(installed.python, str(HERE / f"{script}.py"), json.dumps(plan)),
         cwd=installed.directory,
         env=environment(PYTHONPATH=str(installed.packages)),
         stdout=asyncio.subprocess.PIPE,
@@ -56,10 +58,15 @@ async def crawler(
 
 
 async def crawl(
-    plan: Mapping[str, Any], script: str = "crawl.py", installation: Installation | None = None
+    plan: Mapping[str, Any], script: str = "crawl", installation: Installation | None = None
 ) -> dict[str, Any]:
     """The result of a crawl, and its standard error as `complaints`."""
-    async with crawler(plan, script, installation) as process:
-        said, complaints = await process.communicate()
-    assert process.returncode == 0, complaints.decode()
-    return {**json.loads(said.splitlines()[-1]), "complaints": complaints.decode()}
+    if installation is None:
+        code, out, err = await forked.run(f"tests.clients.{script}", [json.dumps(plan)], environment())
+    else:
+        async with crawler(plan, script, installation) as process:
+            said, complaints = await process.communicate()
+        assert process.returncode is not None
+        code, out, err = process.returncode, said.decode(), complaints.decode()
+    assert code == 0, err
+    return {**json.loads(out.splitlines()[-1]), "complaints": err}

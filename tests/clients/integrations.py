@@ -163,7 +163,8 @@ def _modules(library: str) -> tuple[Any, Any]:
     return import_module(library), import_module(f"robots_decisions.{library}")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Crawl, and print the result."""
     plan = json.loads(sys.argv[1])
     services = plan["service"]
     came = [
@@ -175,3 +176,7 @@ if __name__ == "__main__":
         for service, end in ([(services, "")] if isinstance(services, str) else zip(services, count(), strict=False))
     ]
     print(json.dumps(came[0] if isinstance(services, str) else {"results": came}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

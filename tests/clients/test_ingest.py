@@ -308,7 +308,8 @@ async def test_another_server_at_the_url_is_noticed(tmp_path: Path) -> None:
 
 async def test_without_the_library_it_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "warcio.py").write_text("raise ModuleNotFoundError('absent', name='warcio')\n")
-    ended = await run("ingest", "a.warc", PYTHONPATH=f"{tmp_path}:{SOURCES}")
+    async with command("ingest", "a.warc", PYTHONPATH=f"{tmp_path}:{SOURCES}") as running:
+        ended = await running.ended()
     assert (ended.code, ended.err) == (
         3,
         "robots-decisions ingest needs warcio: install robots-decisions[cli,warc].\n",

@@ -40,7 +40,7 @@ async def test_nothing_but_silence_opens(integration: str) -> None:
             "urls": [f"{origin}/page"],
             "options": {"unreachable": "allow", "max_wait": 2},
         }
-        came = await crawl(plan, "integrations.py")
+        came = await crawl(plan, "integrations")
     results = {name: next(iter(one.values())) for name, one in zip(closed, came["results"], strict=True)}
     assert len(closed) > 40
     assert results == closed
@@ -57,7 +57,7 @@ async def test_silence_opens_at_a_second_for_each_host(integration: str) -> None
         options = {"unreachable": "allow", "max_wait": 4 if waits else 0}
         urls = [f"{origin}/1?", f"{origin}/2?"]
         plan = {"integration": integration, "service": services, "urls": urls, "options": options}
-        came = await crawl(plan, "integrations.py")
+        came = await crawl(plan, "integrations")
     assert len(silent) > 6
     each = [sorted(map(str, one.values())) for one in came["results"]]
     assert each == [["200", "200" if waits else "Deferred"]] * len(silent)

@@ -155,7 +155,7 @@ async def test_installed_integration_keeps_to_the_file(
     async with serve(site, host=new_address()) as origin, serve(relay) as between:
         pages = [f"{origin.url}/{name}" for name in ("1", "2", "3", "4", "late")]
         plan = {"integration": integration, "service": between.url, "urls": [*pages, f"{origin.url}/private/page"]}
-        came = await crawl(plan, "integrations.py", installation)
+        came = await crawl(plan, "integrations", installation)
     assert {url: came[url] for url in pages} == dict.fromkeys(pages, 200)
     assert came[f"{origin.url}/private/page"] == "Disallowed"
     assert sorted(site.paths) == sorted(["/robots.txt", "/1", "/2", "/3", "/4", "/late"])

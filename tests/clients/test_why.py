@@ -13,7 +13,8 @@ from robots_decisions.cli.explanation import _SOURCES, explanation
 
 from app.cache.result import Source
 from tests.cli.serving import service
-from tests.clients.commands import WORDS, environment, run
+from tests.clients.commands import WORDS, run
+from tests.clients.crawling import environment
 from tests.clients.site import Site, new_address
 from tests.origins import Exchange, http_only, redirect, serve, text
 
