@@ -11,7 +11,7 @@ the registries leave out; and those that clouds document as theirs.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from itertools import accumulate
@@ -145,53 +145,17 @@ _REFUSED_IPV4 = _Ranges(row.network for row in RANGES + PLATFORMS if row.network
 _REFUSED_IPV6 = _Ranges(row.network for row in RANGES + PLATFORMS if row.network.version == 6)
 
 
-@dataclass(frozen=True, slots=True)
-class Carrier:
-    """A form of IPv6 address that a router may translate to IPv4; `read` returns the IPv4 addresses inside."""
+_CARRYING = (IPv6Network("::/96"), IPv6Network("::ffff:0:0:0/96"), NAT64)
+"""Ranges whose addresses end in an IPv4 address (RFC 4291 2.5.5.1, RFC 2765 2.1, RFC 6052 2.1)."""
 
-    holds: Callable[[int], bool]
-    read: Callable[[int], tuple[int, ...]]
-    source: str
-
-
-def _within(network: str) -> Callable[[int], bool]:
-    inside = IPv6Network(network)
-    first, last = int(inside[0]), int(inside[-1])
-    return lambda address: first <= address <= last
-
-
-def _is_isatap(address: int) -> bool:
-    return (address >> 32) & 0xFFFF_FFFF in (0x0000_5EFE, 0x0200_5EFE)
-
-
-def _lowest(address: int) -> tuple[int, ...]:
-    return (address & 0xFFFF_FFFF,)
-
-
-CARRIERS = (
-    Carrier(lambda address: 1 < address < 1 << 32, _lowest, "RFC 4291 2.5.5.1"),  # `::` and `::1` carry none
-    Carrier(_within("::ffff:0:0:0/96"), _lowest, "RFC 2765 2.1"),
-    Carrier(_within("64:ff9b::/96"), _lowest, "RFC 6052 2.1"),
-    Carrier(
-        _within("2001::/32"),
-        lambda address: (address >> 64 & 0xFFFF_FFFF, address & 0xFFFF_FFFF ^ 0xFFFF_FFFF),  # the server, the client
-        "RFC 4380 4",
-    ),
-    Carrier(_within("2002::/16"), lambda address: (address >> 80 & 0xFFFF_FFFF,), "RFC 3056 2"),
-    Carrier(_is_isatap, _lowest, "RFC 5214 6.1"),
-)
-"""An address of these forms is refused if an IPv4 address inside is, even if a setting admits the IPv6 range.
-
-The NAT64 of a local network (RFC 8215, or a prefix of its own) is not among them: only the network knows its prefix,
-which determines where the IPv4 address is (RFC 6052 2.2). Its translator has to refuse private addresses itself, except
-for those of PLATFORMS, which `translated` finds.
-"""
+_ISATAP = (bytes.fromhex("00005efe"), bytes.fromhex("02005efe"))
+"""What stands before the IPv4 address at the end of an interface identifier of ISATAP (RFC 5214 6.1)."""
 
 LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
 """The range from which networks may take the prefix of their own NAT64 (RFC 8215)."""
 
-_PARTS = (((48, 16), (72, 16)), ((56, 8), (72, 24)), ((72, 32),), ((96, 32),))
-"""Where an IPv4 address is, after prefixes of 48, 56, 64 and 96 bits: (first bit, bits) of its parts (RFC 6052 2.2)."""
+_PLACES = ((6, 7, 9, 10), (7, 9, 10, 11), (9, 10, 11, 12), (12, 13, 14, 15))
+"""The bytes of an IPv4 address after prefixes of 48, 56, 64 and 96 bits (RFC 6052 2.2)."""
 
 
 def unmapped(address: Address) -> Address:
@@ -202,23 +166,27 @@ def unmapped(address: Address) -> Address:
 
 
 def carried(address: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses that routers may translate `address` to (CARRIERS)."""
-    number = int(address)
-    return tuple(IPv4Address(inner) for form in CARRIERS if form.holds(number) for inner in form.read(number))
+    """The IPv4 addresses that routers may translate `address` to: if one is refused, the address is, even if a setting
+    admits its range.
+
+    Teredo has those of the server and of the client (RFC 4380 4), 6to4 (RFC 3056 2) and the other forms have one.
+
+    The NAT64 of a local network (RFC 8215, or a prefix of its own) is not among them: only the network knows its
+    prefix, which determines where the IPv4 address is (RFC 6052 2.2). Its translator has to refuse private addresses
+    itself, except for those of PLATFORMS, which `translated` finds.
+    """
+    inner = [*(address.teredo or ()), address.sixtofour]
+    carrying = int(address) > 1 and any(address in network for network in _CARRYING)  # `::` and `::1` carry none
+    if carrying or address.packed[8:12] in _ISATAP:
+        inner.append(IPv4Address(address.packed[12:]))
+    return tuple(it for it in inner if it is not None)
 
 
 def translated(address: IPv6Address) -> tuple[IPv4Address, ...]:
     """The IPv4 addresses that a local NAT64 may translate an address in LOCAL_NAT64 to, for any of its prefixes."""
     if address not in LOCAL_NAT64:
         return ()
-    number = int(address)
-    inner = []
-    for parts in _PARTS:
-        found = 0
-        for first, bits in parts:
-            found = found << bits | number >> (128 - first - bits) & ((1 << bits) - 1)
-        inner.append(IPv4Address(found))
-    return tuple(inner)
+    return tuple(IPv4Address(bytes(address.packed[place] for place in places)) for places in _PLACES)
 
 
 class AddressGuard:
