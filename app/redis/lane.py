@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable
 from copy import copy
 from typing import Any, TypeAlias, cast
 
+from hiredis import pack_command
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import InvalidResponse, ReadOnlyError
 
@@ -72,7 +73,7 @@ class Lane:
 
     async def call(self, *command: Word) -> Any:
         """The reply to a command. Raises one of FAILURES, or what `borrow` raises."""
-        reply = await self._send(packed(command))
+        reply = await self._send(pack_command(command))  # type: ignore[arg-type] # its stub has tuples of one item
         if isinstance(reply, Exception):
             try:
                 raise reply
@@ -82,7 +83,7 @@ class Lane:
 
     async def call_asking(self, *command: Word) -> Any:
         """The reply to a command to which another server of a cluster redirected with ASK."""
-        self._send(packed(("ASKING",)))  # its reply is dropped
+        self._send(pack_command(("ASKING",)))  # its reply is dropped
         return await self.call(*command)
 
     async def aclose(self) -> None:
@@ -230,12 +231,6 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.close(NoConnection(f"the server closed the connection{f': {exc}' if exc else ''}"))
         cast("asyncio.Protocol", self._before).connection_lost(exc)  # redis-py may wait for it
-
-
-def packed(command: tuple[Word, ...]) -> bytes:
-    """The bytes of a command (RESP)."""
-    words = [word if type(word) is bytes else str(word).encode() for word in command]
-    return b"*%d\r\n" % len(words) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
 
 
 def _settle(waiting: _Waiting, reply: Any) -> None:
