@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 
 from app.cache.recheck import Pace
 from app.cache.recheck_file import Interval
+from app.extras import needing
 from app.fetch.profile import FetchProfile, Signer
 from app.toml_file import parse, read_file, read_row
 from robots_core.agents.directory import DEFAULT_PROFILE, AgentDirectory, AgentFacts, KnownAgent, builtin_directory
@@ -142,11 +143,8 @@ class _ProfileRow(BaseModel):
         """What signs the requests, None for nothing. Raises ValueError."""
         if self.signature_agent is None or self.private_key is None:
             return None
-        try:
+        with needing("signatures", "has a private_key, which"):
             from app.fetch.web_bot_auth import WebBotAuth, read_key
-        except ImportError:
-            requirements = "deploy/requirements-signatures.txt"
-            raise ValueError(f"has a private_key, which needs the extra `signatures`: install {requirements}") from None
         try:
             key = read_key(read_file(directory / self.private_key, PRIVATE_KEY_LIMIT, private=True))
         except ValueError as error:

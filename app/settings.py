@@ -17,6 +17,7 @@ from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load as load_table
 from app.decision_log.sinks import check_path
+from app.extras import needing
 from app.history.redis_changes import CHANGES_LENGTH
 from app.observability.logs import Level
 from app.redis.password_file import load_password
@@ -38,11 +39,8 @@ class BadSetting(ValueError):
 
 
 def _signing_key(path: Path) -> object:
-    try:
+    with needing("signatures", "signing"):
         from app.decision_log.signing import load_key
-    except ImportError:
-        text = "signing needs the extra `signatures`: install deploy/requirements-signatures.txt"
-        raise ValueError(text) from None
     return load_key(path)
 
 

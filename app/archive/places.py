@@ -2,14 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from app.archive.folder import Folder
+from app.extras import needing
 
 if TYPE_CHECKING:
     from app.archive.archive import ArchiveFiles
 
-NEEDS_EXTRA = "an archive in an object store needs the extra `archive`: install deploy/requirements-archive.txt"
+_OBJECTS: Final = "an archive in an object store"
 
 
 def is_url(place: str) -> bool:
@@ -21,14 +22,10 @@ def files_at(place: str) -> "ArchiveFiles":
     """The files of the archive at a folder or a URL. Raises ValueError for a URL that cannot be used here."""
     if not is_url(place):
         return Folder(Path(place))
-    try:
+    with needing("archive", _OBJECTS):
         from app.archive.object_store import ObjectStore
-    except ImportError:
-        raise ValueError(NEEDS_EXTRA) from None
-    try:
+
         return ObjectStore(place)
-    except ImportError as error:
-        raise ValueError(f"{error} ({NEEDS_EXTRA})") from None
 
 
 def check_writable(place: str) -> None:
@@ -43,11 +40,7 @@ def check_writable(place: str) -> None:
     scheme = place.partition("://")[0]
     if scheme in ("file", "local"):
         raise ValueError("name a folder by its path, without file://")
-    try:
+    with needing("archive", _OBJECTS):
         from fsspec import get_filesystem_class
-    except ImportError:
-        raise ValueError(NEEDS_EXTRA) from None
-    try:
+
         get_filesystem_class(scheme)
-    except ImportError as error:
-        raise ValueError(f"{error} ({NEEDS_EXTRA})") from None

@@ -13,6 +13,7 @@ from app.cli.archive import archive_at
 from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
 from app.decision_log.verify import LogVerifier
+from app.extras import needing
 
 SOUND, FAULTY = 0, 1
 """Exit codes: nothing is wrong; something is."""
@@ -85,10 +86,9 @@ def _verifying(path: Path | None) -> Callable[[bytes, bytes], bool] | None:
     if path is None:
         return None
     try:
-        from app.decision_log.signing import is_signed, load_public_key
+        with needing("signatures", "verifying signatures"):
+            from app.decision_log.signing import is_signed, load_public_key
 
         return partial(is_signed, load_public_key(path))
-    except ImportError:
-        raise Failed("--public-key needs the extra `signatures`: install deploy/requirements-signatures.txt.") from None
     except ValueError as error:
         raise Failed(f"--public-key {path}: {error}.") from None
