@@ -240,30 +240,17 @@ class AnswerLines(Response, Generic[Q, R]):
         await self._window.room()
 
     async def _write(self, send: Send, held: HeldAnswers) -> None:
-        parts: list[bytes] = []
-        size = 0
-
-        async def flush() -> None:
-            nonlocal parts, size
-            body = b"".join(parts)
-            parts, size = [], 0
-            if body:
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-
-        await self._send_start(send)
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        piece = bytearray()
         while True:
-            if size > STREAM_PIECE or not self._window.is_ready():
-                await flush()
+            if piece and (len(piece) > STREAM_PIECE or not self._window.is_ready()):
+                await send({"type": "http.response.body", "body": bytes(piece), "more_body": True})
+                piece.clear()
             answer = await self._window.get()
             if answer is None:
                 break
-            parts += (answer, b"\n")
-            size += len(answer)
+            piece += answer + b"\n"
             held.release(answer)
             if self._budget.is_over():
                 await self._budget.next()
-        await flush()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _send_start(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
@@ -24,7 +24,7 @@ from app.api.routing import DirectRoute, api_router, body_schema, query_of
 from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
 from app.durations import read_retry_after
-from app.pacing.permit import BadPermit, SlotRef
+from app.pacing.permit import BadPermit
 from app.pacing.permits import Outcome, PermitRequest, PermitResult, Report, Reported
 from app.pacing.schedule import Bound
 from app.pacing.slots import Slot
@@ -187,7 +187,7 @@ async def outcome(request: Request) -> Response:
     """
     query_of(request, ())
     body = validated(OutcomeIn, await body_of(request))
-    report = _Reporter.of(request).read(request.path_params["permit"], body)
+    report = _report(request, request.path_params["permit"], body)
     return _json(_outcome_out(await services_of(request).permits.report(report)))
 
 
@@ -202,11 +202,14 @@ async def outcomes(request: Request) -> Response:
     query_of(request, ())
     items = validated(OutcomesIn, await body_of(request)).items
     few(items)
-    permits, reporter = services_of(request).permits, _Reporter.of(request)
+
+    def read(item: object) -> Report:
+        body = read_item(ReportIn, item)
+        return _report(request, body.permit, body)
 
     async def reported(budget: YieldBudget) -> Iterator[bytes]:
         charge(request, len(items) - 1)
-        results = await permits.report_batch(read_all(items, reporter.read_item), budget)
+        results = await services_of(request).permits.report_batch(read_all(items, read), budget)
         return (encode_result(results[number], _outcome_out) for number in range(len(items)))
 
     return await array_response(request, "outcomes", reported)
@@ -222,32 +225,16 @@ def retry_after(value: float | str | None, now: datetime) -> float:
     return min(max(0.0, seconds or 0.0), MAX_RETRY_AFTER)
 
 
-class _Reporter(NamedTuple):
-    """Who reports, None for an operator, to a service whose permits were signed with `secrets`; `now`: when."""
-
-    name: str | None
-    verified: Callable[[str], SlotRef]
-    now: datetime
-
-    @classmethod
-    def of(cls, request: Request) -> "_Reporter":
-        services = services_of(request)
-        name = None if is_operator(request) else _Asker.of(request.scope).id
-        return cls(name, services.permits.verified, services.now())
-
-    def read_item(self, item: object) -> Report:
-        """Read an item of parsed JSON. Raises Problem."""
-        body = read_item(ReportIn, item)
-        return self.read(body.permit, body)
-
-    def read(self, permit: str, body: OutcomeIn) -> Report:
-        """What is said about the permit's slot. Raises Problem."""
-        try:
-            slot = self.verified(permit)
-        except BadPermit as error:
-            raise bad_value("permit", permit, str(error)) from None
-        seconds = retry_after(body.retry_after, self.now)
-        return Report(slot, Outcome(body.status, seconds, body.elapsed, body.released, self.name))
+def _report(request: Request, permit: str, body: OutcomeIn) -> Report:
+    """What the caller says about the permit's slot; an operator has no name there. Raises Problem."""
+    services = services_of(request)
+    try:
+        slot = services.permits.verified(permit)
+    except BadPermit as error:
+        raise bad_value("permit", permit, str(error)) from None
+    seconds = retry_after(body.retry_after, services.now())
+    reporter = None if is_operator(request) else _Asker.of(request.scope).id
+    return Report(slot, Outcome(body.status, seconds, body.elapsed, body.released, reporter))
 
 
 class _Asker(NamedTuple):
