@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticKnownError
 
 from app.evaluate import Question
@@ -52,8 +52,20 @@ def _as_list(value: object) -> object:
     return value
 
 
-SeveralAgents: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=AGENTS, fail_fast=True)]
-Agents: TypeAlias = Annotated[SeveralAgents, BeforeValidator(_as_list, json_schema_input_type=str | SeveralAgents)]
+UrlText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "http-url"})]
+AgentText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "crawler"})]
+DialectName: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "enum": list(DIALECTS)})]
+InstantText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "instant"})]
+"""Texts that are read once the model is validated.
+
+The formats are our own: the absolute http or https URL of a page; a product token or a User-Agent header; an RFC 3339
+instant.
+"""
+
+SeveralAgents: TypeAlias = Annotated[list[AgentText], Field(min_length=1, max_length=AGENTS, fail_fast=True)]
+Agents: TypeAlias = Annotated[
+    SeveralAgents, BeforeValidator(_as_list, json_schema_input_type=AgentText | SeveralAgents)
+]
 _SeveralPurposes: TypeAlias = Annotated[list[Purpose], Field(min_length=1, max_length=len(PURPOSES), fail_fast=True)]
 
 MaxAge: TypeAlias = Annotated[float, Field(ge=0, le=MAX_AGE_LIMIT)]
@@ -108,9 +120,9 @@ class QuestionNowIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
-    url: str = Field(description=URL_TEXT)
+    url: UrlText = Field(description=URL_TEXT)
     agent: Agents = Field(description=AGENT_TEXT)
-    dialect: str | None = Field(None, description=DIALECT_TEXT)
+    dialect: DialectName | None = Field(None, description=DIALECT_TEXT)
     max_age: MaxAge | None = Field(None, description=MAX_AGE_TEXT)
     wait: Wait | None = Field(
         None, description=f"Seconds that the answer may wait for a fetch; by default {WAIT:g}, or those of the batch."
@@ -125,8 +137,8 @@ class QuestionNowIn(BaseModel):
 class QuestionIn(QuestionNowIn):
     """A question, by default about now."""
 
-    at: str | None = Field(None, description="RFC 3339 instant at which rates are evaluated; by default now.")
-    as_of: str | None = Field(
+    at: InstantText | None = Field(None, description="RFC 3339 instant at which rates are evaluated; by default now.")
+    as_of: InstantText | None = Field(
         None,
         description="RFC 3339 instant in the past: answer, rates included, from the version stored then; never fetch.",
     )

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from app.api.json_bodies import RequestModel, Whole
 from app.api.problems import Problem, bad_value
 from app.fetch.response import REDIRECTS, Unreadable, read_observed
-from app.question import past_from, target_from
+from app.question import InstantText, UrlText, past_from, target_from
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched
 from robots_core.robots.judge import recognise_challenge
@@ -56,7 +56,9 @@ class ObservationIn(SentFile):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     status: Annotated[int, Whole] = Field(ge=200, le=599, description="Of the final response, after redirects.")
-    observed_at: str = Field(description="RFC 3339 instant at which the caller asked for the file; not after now.")
+    observed_at: InstantText = Field(
+        description="RFC 3339 instant at which the caller asked for the file; not after now."
+    )
     headers: list[NameAndValue] = Field(
         [],
         max_length=OBSERVED_FIELDS,
@@ -64,7 +66,7 @@ class ObservationIn(SentFile):
         description="Name and value of each field. Leave out Content-Encoding if the body is decoded already.",
     )
     truncated: bool = Field(False, description="Whether the caller kept only the first part of a longer file.")
-    final_url: str | None = Field(None, description="The URL that answered, if the caller was redirected there.")
+    final_url: UrlText | None = Field(None, description="The URL that answered, if the caller was redirected there.")
 
 
 class Observation(NamedTuple):

@@ -21,7 +21,6 @@ from app.api.routing import REFERENCE
 from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
 from app.question import QuestionIn
-from robots_core.robots.dialects import DIALECTS
 
 DOCUMENT_PATH = "/openapi.json"
 
@@ -34,20 +33,6 @@ TAGS = {
     "operations": "Health, readiness, metrics and lists for operators.",
 }
 """Descriptions of the tags, in their order."""
-
-PARAMETERS: Mapping[str, Mapping[str, Any]] = {
-    "url": {"format": "http-url"},
-    "agent": {"format": "crawler"},
-    "dialect": {"enum": list(DIALECTS)},
-    "at": {"format": "instant"},
-    "as_of": {"format": "instant"},
-    "expires_at": {"format": "instant"},
-}
-"""Schema keywords that Python types do not give parameters and members of bodies. A plural is a list of its singular.
-
-The formats are our own: the absolute http or https URL of a page; a product token or a User-Agent header; an RFC 3339
-instant.
-"""
 
 KEYED = "/v1/"
 """The prefix of the paths that need an API key, if the service has keys."""
@@ -130,11 +115,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
             if "requestBody" in operation:
                 operation["responses"] |= {str(status): it for status, it in documented(415).items()}
             operation["summary"] = operation["description"].partition("\n")[0].partition(": ")[0].rstrip(".")
-            _annotate_parameters(operation)
             _add_example(operation, examples["operations"].get(f"{method.upper()} {path}", {}))
             _add_problem_examples(path, operation, schemas, problems)
-    for schema in schemas.values():
-        _annotate_members(schema)
     return document
 
 
@@ -145,25 +127,6 @@ def _problem_schema(model: type[ProblemOut]) -> dict[str, Any]:
     lines = [f"- `{problem.urn}` ({problem.status}): {problem.meaning}" for problem in PROBLEMS.values()]
     schema["description"] = "\n".join((schema["description"], "", "The types, and what each means:", "", *lines))
     return schema
-
-
-def _annotate_parameters(operation: dict[str, Any]) -> None:
-    for parameter in operation.get("parameters", ()):
-        if parameter["in"] == "query":
-            _annotate(parameter["schema"], parameter["name"])
-
-
-def _annotate_members(schema: dict[str, Any]) -> None:
-    for name, member in schema.get("properties", {}).items():
-        if schema.get("additionalProperties") is False:  # request bodies only
-            _annotate(member, name.removesuffix("s") if member.get("type") == "array" else name)
-
-
-def _annotate(schema: dict[str, Any], name: str) -> None:
-    for part in (schema, *schema.get("anyOf", ())):
-        for text in (part, part.get("items", {})):
-            if text.get("type") == "string":
-                text.update(PARAMETERS.get(name, {}))
 
 
 def _add_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:

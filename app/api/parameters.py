@@ -5,18 +5,18 @@ from typing import Annotated
 from fastapi import Query
 
 from app.api.problems import bad_value
-from app.question import AGENTS, MAX_AGE_LIMIT, MAX_AGE_TEXT, WAIT_LIMIT, target_from
+from app.question import AGENTS, MAX_AGE_LIMIT, MAX_AGE_TEXT, WAIT_LIMIT, AgentText, UrlText, target_from
 from robots_core.agents.directory import AgentDirectory, UnknownProfile
 from robots_core.origin import Origin
 from robots_core.robots.agents import Agent
 
-OriginUrl = Annotated[str, Query(description="Any URL of the origin, absolute, http or https.")]
+OriginUrl = Annotated[UrlText, Query(description="Any URL of the origin, absolute, http or https.")]
 Profile = Annotated[
     str | None,
     Query(description="A fetch profile of AGENTS_FILE, or `default`; by default that of the agent."),
 ]
 ProfileAgents = Annotated[
-    list[str] | None,
+    list[AgentText] | None,
     Query(min_length=1, max_length=AGENTS, description="The agent whose fetch profile is meant; see GET /v1/allowed."),
 ]
 MaxAge = Annotated[float | None, Query(ge=0, le=MAX_AGE_LIMIT, description=MAX_AGE_TEXT)]

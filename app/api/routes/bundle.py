@@ -19,7 +19,7 @@ from app.api.services import services_of
 from app.api.stream import LINES, AnswerLines, has_lines
 from app.bundle import ROW_WAIT, BundleRow, BundleRows, RowQuestion
 from app.instants import instant
-from app.question import MAX_AGE_TEXT, MaxAge, Wait, past_from
+from app.question import MAX_AGE_TEXT, InstantText, MaxAge, UrlText, Wait, past_from
 from robots_core.outcomes import outcome_of
 from robots_core.robots.access import Successful
 
@@ -36,9 +36,11 @@ class RowIn(RequestModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
-    url: str = Field(description="Any URL of the origin, absolute, http or https, at most 16 KiB.")
+    url: UrlText = Field(description="Any URL of the origin, absolute, http or https, at most 16 KiB.")
     profile: str | None = Field(None, description="A fetch profile of AGENTS_FILE; by default the default one.")
-    as_of: str | None = Field(None, description="RFC 3339 instant in the past: the version stored then; never fetch.")
+    as_of: InstantText | None = Field(
+        None, description="RFC 3339 instant in the past: the version stored then; never fetch."
+    )
     fetch: bool = Field(False, description="Fetch the file if it is missing or due.")
     max_age: MaxAge | None = Field(None, description=f"With fetch: {MAX_AGE_TEXT}")
     wait: Wait = Field(ROW_WAIT, description="With fetch: seconds that the row may wait for it.")

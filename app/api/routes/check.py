@@ -18,7 +18,7 @@ from app.api.routing import DirectRoute, api_router, parameters_of
 from app.api.serialize import refusal_out, rule_out, summary_of
 from app.api.services import services_of
 from app.evaluate import Decision
-from app.question import AGENT_TEXT, URL_TEXT, Agents, QuestionIn
+from app.question import AGENT_TEXT, URL_TEXT, Agents, QuestionIn, UrlText
 from robots_core.notes import agent_notes
 from robots_core.robots.verdict import Permission
 
@@ -45,7 +45,7 @@ _PRINTABLE = string.digits + string.ascii_letters + string.punctuation
 class CheckQuery(QuestionIn):
     """The parameters, two of which may come in fields."""
 
-    url: str = Field("", description=f"{URL_TEXT} Without it, {ORIGINAL_URL} names the page.")
+    url: UrlText = Field("", description=f"{URL_TEXT} Without it, {ORIGINAL_URL} names the page.")
     agent: Agents = Field(
         "",
         validate_default=True,

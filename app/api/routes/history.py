@@ -18,7 +18,7 @@ from app.api.services import Services, services_of
 from app.decide import NoVersion
 from app.history.versions import History, Version, version_at
 from app.instants import instant, read_instant
-from app.question import agent_from, dialect_named
+from app.question import DialectName, agent_from, dialect_named
 from robots_core.diff.as_json import changes_json
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Successful
@@ -77,7 +77,7 @@ async def diff(
     ] = None,
     to: Annotated[str | None, Query(description="The newer version, likewise; by default the current one.")] = None,
     dialect: Annotated[
-        str, Query(description="Reads both files: rfc9309, google, seznam, draft1996 or v2.")
+        DialectName, Query(description="Reads both files: rfc9309, google, seznam, draft1996 or v2.")
     ] = "rfc9309",
 ) -> Response:
     """Compare two versions of a robots.txt: which agents gained or lost which paths; nothing is fetched."""

@@ -18,7 +18,17 @@ from app.api.services import services_of
 from app.evaluate import Decision, Question, judge_every_purpose
 from app.helper.helpers import TooMuchWork
 from app.instants import rfc3339
-from app.question import AGENT_TEXT, Asking, QuestionNowIn, SeveralAgents, agent_from, dialect_from, instant_from
+from app.question import (
+    AGENT_TEXT,
+    Asking,
+    InstantText,
+    QuestionNowIn,
+    SeveralAgents,
+    UrlText,
+    agent_from,
+    dialect_from,
+    instant_from,
+)
 from robots_core.meta_tags import Metas, metas_json
 from robots_core.notes import Note, agent_notes
 from robots_core.page_rules import join, robots_tags
@@ -58,7 +68,7 @@ class MetaIn(RequestModel):
 class IndexingIn(QuestionNowIn, RequestModel):
     """A page's headers, one per field line; its meta tags; or its HTML. With `url`, robots.txt is asked, too."""
 
-    url: str | None = Field(  # type: ignore[assignment] # without it, nothing is asked
+    url: UrlText | None = Field(  # type: ignore[assignment] # without it, nothing is asked
         None, description="The page's URL: the answer then joins the verdict of `GET /v1/allowed`."
     )
     agent: SeveralAgents = Field(alias="agents", description=AGENT_TEXT)
@@ -70,7 +80,7 @@ class IndexingIn(QuestionNowIn, RequestModel):
     )
     metas: list[MetaIn] = Field([], max_length=METAS_LIMIT, fail_fast=True)
     html: str | None = Field(None, max_length=HTML_LIMIT)
-    at: str | None = Field(None, description="RFC 3339 instant that unavailable_after is compared with; now.")
+    at: InstantText | None = Field(None, description="RFC 3339 instant that unavailable_after is compared with; now.")
 
 
 @router.post("/v1/indexing", response_model=IndexingOut, responses={**documented(413, 422, 503)})

@@ -23,7 +23,7 @@ from app.overrides.override_json import (
 from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry, ChangedMeanwhile, ManyOverrides, Row
 from app.overrides.replica import Overrides
 from app.overrides.table import ActionName, Override
-from app.question import instant_from, target_from
+from app.question import AgentText, InstantText, UrlText, instant_from, target_from
 from app.redis.guarded_client import StoreDown
 from robots_core.dates import END_OF_TIME
 
@@ -47,7 +47,7 @@ class OverrideIn(RequestModel):
     scope: str = Field(description="An origin, https://www.example.com, or a host suffix, example.com.")
     action: ActionName
     reason: str = Field(description=f"For people, one line, at most {REASON_LIMIT} characters.")
-    agents: list[str] = Field(
+    agents: list[AgentText] = Field(
         [], max_length=AGENTS_LIMIT, fail_fast=True, description="Product tokens; empty for all crawlers."
     )
     robots: str | None = Field(None, description="The robots.txt that replaces the origin's file.")
@@ -55,7 +55,7 @@ class OverrideIn(RequestModel):
     budget: Annotated[int | None, Whole] = Field(
         None, description="The most documents that each crawler may have of a pool in a day of UTC, by its permits."
     )
-    expires_at: str | None = Field(None, description="RFC 3339 instant at which it stops to apply.")
+    expires_at: InstantText | None = Field(None, description="RFC 3339 instant at which it stops to apply.")
     shadow: bool = Field(False, description="Count what it would change, but change no answer; not with budget.")
 
 
@@ -111,7 +111,7 @@ async def overrides(
     request: Request,
     _operator: Operator,
     url: Annotated[
-        str | None,
+        UrlText | None,
         Query(description="List only overrides whose scope has this URL, in the order in which they decide."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_SIZE)] = PAGE_SIZE,

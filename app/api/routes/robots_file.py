@@ -26,7 +26,7 @@ from app.api.schemas.robots_file import (
 from app.api.serialize import robots_out
 from app.api.services import services_of
 from app.evaluate import CachedFile
-from app.question import AGENTS, WAIT, agent_from, dialect_from
+from app.question import AGENTS, WAIT, AgentText, DialectName, agent_from, dialect_from
 from robots_core.file_json import file_json
 from robots_core.origin import Origin
 from robots_core.robots.agents import STAR, Agent, read_agent
@@ -53,10 +53,12 @@ async def robots(
         Query(alias="as", description="text: the file as received; facts: only those of the fetch."),
     ] = "json",
     agent: Annotated[
-        list[str] | None,
+        list[AgentText] | None,
         Query(min_length=1, max_length=AGENTS, description="The agent that `reader` is about, as in GET /v1/allowed."),
     ] = None,
-    dialect: Annotated[str | None, Query(description="Reads the file; by default the agent's own, or rfc9309.")] = None,
+    dialect: Annotated[
+        DialectName | None, Query(description="Reads the file; by default the agent's own, or rfc9309.")
+    ] = None,
     profile: Profile = None,
     max_age: MaxAge = None,
     wait: Wait = WAIT,

@@ -19,7 +19,18 @@ from app.api.what_if import SimulatedOutcomeIn, rechecks_of
 from app.decide import Models
 from app.helper.helpers import TooMuchWork
 from app.observability.logs import REQUEST_ID
-from app.question import Purposes, agents_from, asked_policy, dialect_from, instant_from, target_from
+from app.question import (
+    AgentText,
+    DialectName,
+    InstantText,
+    Purposes,
+    UrlText,
+    agents_from,
+    asked_policy,
+    dialect_from,
+    instant_from,
+    target_from,
+)
 from robots_core.agents.directory import AgentDirectory
 from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.agents import Agent
@@ -52,17 +63,17 @@ class TestIn(SentFile):
     truncated: bool = Field(
         False, description="Whether it is the part that is read of a longer file, as `text` of `GET /v1/robots` may be."
     )
-    urls: list[str] = Field(min_length=1, max_length=ROWS_LIMIT, fail_fast=True)
-    agents: list[str] = Field(
+    urls: list[UrlText] = Field(min_length=1, max_length=ROWS_LIMIT, fail_fast=True)
+    agents: list[AgentText] = Field(
         min_length=1,
         max_length=ROWS_LIMIT,
         fail_fast=True,
         description="Product tokens or User-Agent headers; `@ai-training` is every known crawler of that category.",
     )
-    dialects: list[str] = Field(
+    dialects: list[DialectName] = Field(
         [], max_length=16, fail_fast=True, description="A row for each of them; by default, the agent's own dialect."
     )
-    at: str | None = Field(
+    at: InstantText | None = Field(
         None, description="RFC 3339 instant at which rates and the outcome are evaluated; by default now."
     )
     explain: bool = Field(
