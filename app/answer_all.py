@@ -13,7 +13,8 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from app.background import cancel_and_wait
 from app.bundle import NothingKnown
-from app.decide import BatchMemo, Decider, Labels, NoVersion
+from app.cached_files import BatchMemo, NoVersion
+from app.decide import Decider, Labels
 from app.error_values import as_value
 from app.evaluate import Decision, Question
 from app.redis.guarded_client import StoreDown

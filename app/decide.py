@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from app.cache.byte_lru import ByteLRU
-from app.cached_files import BatchMemo, CachedFiles, Models, NoVersion, PastFiles
+from app.cached_files import BatchMemo, CachedFiles, PastFiles
 from app.edge.facts import EdgeTable
 from app.evaluate import CachedFile, Decision, Question, evaluate, judge_policy, with_delay
 from app.observability.metrics import Metrics
@@ -19,8 +19,6 @@ from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.access import Busy, Successful
 from robots_core.robots.agents import Agent
 from robots_core.robots.robots_txt import RobotsTxt
-
-__all__ = ["BatchMemo", "Decider", "Models", "NoVersion"]
 
 Labels: TypeAlias = tuple[str, str, str, str]
 """The labels that a decision is counted under: verdict, reason, source of the file, dialect."""

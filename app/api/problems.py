@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from app.api.middleware.http_caching import NO_STORE
 from app.bundle import NothingKnown
-from app.decide import NoVersion
+from app.cached_files import NoVersion
 from app.instants import instant
 from app.observability.logs import REQUEST_ID
 from app.question import BadQuestion

@@ -15,7 +15,8 @@ from app.api.long_work import LongWork
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.origin_lists import OriginLists
-from app.decide import Decider, Models
+from app.cached_files import Models
+from app.decide import Decider
 from app.edge.replica import EdgeFacts
 from app.history.reader import HistoryReader
 from app.observability.metrics import Metrics

@@ -10,7 +10,7 @@ from app.api.problems import Problem, bad_value
 from app.cache.freshness import Recheck
 from app.cache.outage import LONGEST_OUTAGE
 from app.cache.recheck import Model
-from app.decide import Models
+from app.cached_files import Models
 from app.durations import read_seconds
 from app.fetch.response import REDIRECTS, read_observed
 from app.pasted import Rechecks, SimulatedOutcome

@@ -8,7 +8,7 @@ from app.agents_file import OwnAgents
 from app.api.what_if import recheck_of
 from app.cache.freshness import Snapshot, freshness, next_snapshot
 from app.cache.result import Source, found
-from app.decide import Models
+from app.cached_files import Models
 from app.evaluate import CachedFile, Decision, Question
 from app.fetch.network import SystemResolver, client_tls
 from app.main.fetching import fetcher_from

@@ -9,8 +9,8 @@ from pathlib import Path
 from app.archive.reader import ArchiveReader
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Visits
-from app.cached_files import CachedFiles
-from app.decide import Decider, Models
+from app.cached_files import CachedFiles, Models
+from app.decide import Decider
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog

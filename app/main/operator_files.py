@@ -12,7 +12,7 @@ from app.auth.keys import Keys, load_keys
 from app.auth.operator_token import NO_TOKEN, load_token
 from app.cache.recheck import DomainTable, model
 from app.cache.recheck_file import load
-from app.decide import Models
+from app.cached_files import Models
 from app.pacing.pools import PaceBy, pool_of
 from app.pacing.schedule import Bounds, host_bounds
 from app.reread import Reread

@@ -15,7 +15,7 @@ from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, version_out
 from app.api.services import Services, services_of
-from app.decide import NoVersion
+from app.cached_files import NoVersion
 from app.history.versions import History, Version, version_at
 from app.instants import instant, read_instant
 from app.question import DialectName, agent_from, dialect_named

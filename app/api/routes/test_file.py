@@ -16,7 +16,7 @@ from app.api.routing import api_router
 from app.api.services import services_of
 from app.api.test_rows import TestOut, Trial, trial_json
 from app.api.what_if import SimulatedOutcomeIn, rechecks_of
-from app.decide import Models
+from app.cached_files import Models
 from app.helper.helpers import TooMuchWork
 from app.observability.logs import REQUEST_ID
 from app.question import (
