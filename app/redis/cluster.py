@@ -94,7 +94,7 @@ class ClusterClient:
 
     async def _search(self) -> None:
         """Read the map from the first node that knows all of it. Raises NoConnection."""
-        failure: object = None
+        failure = ""
         members = random.sample([*self._members], len(self._members))
         # The nodes of the URL, too: if all others are gone, its names may resolve to new ones.
         for address in dict.fromkeys((*members, *self._given)):
@@ -103,7 +103,7 @@ class ClusterClient:
                 self._take(await node.execute_command("CLUSTER SLOTS"), address)  # type: ignore[no-untyped-call]
                 return
             except FAILURES as error:
-                failure = error
+                failure = str(error) or type(error).__name__
             finally:
                 # An idle connection may be closed by the server, and would fail the next search.
                 await node.connection_pool.disconnect(inuse_connections=False)
@@ -111,16 +111,19 @@ class ClusterClient:
 
     def _take(self, ranges: list[Any], asked: Address) -> None:
         """Take the reply to CLUSTER SLOTS: a list of `[first, last, master, replica...]`."""
-        masters, lowest, members, first_of = {}, {}, set(), dict[Address, int]()
+        masters, lowest = dict[int, Address](), dict[int, int]()
+        members, first_of = set[Address](), dict[Address, int]()
         for first, last, *nodes in sorted(ranges):
+            if not len(masters) == first <= last < REDIS_CLUSTER_HASH_SLOTS:
+                break  # a gap, or an overlap
             # A node that does not know its own host leaves it out.
             addresses = [Address((host or b"").decode() or asked.host, int(port)) for host, port, *_ in nodes]
             members.update(addresses)
             shard = first_of.setdefault(addresses[0], first)
-            for slot in range(first, last + 1)[:REDIS_CLUSTER_HASH_SLOTS]:
+            for slot in range(first, last + 1):
                 masters[slot], lowest[slot] = addresses[0], shard
         if len(masters) < REDIS_CLUSTER_HASH_SLOTS:
-            raise NoConnection(f"{asked.host}:{asked.port} knows the masters of {len(masters)} slots only")
+            raise NoConnection(f"{asked.host}:{asked.port} does not say who has slot {len(masters)}")
         self._masters, self._lowest, self._members = masters, lowest, members
         self.shards, self._outdated = tuple(first_of.values()), False
 
