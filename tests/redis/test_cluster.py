@@ -77,7 +77,7 @@ async def test_without_a_map_there_is_no_server() -> None:
     await cluster.aclose()
 
 
-async def test_a_shard_keeps_its_number_when_its_keys_move_and_when_a_replica_takes_over() -> None:
+async def test_a_shard_keeps_its_number_when_a_replica_takes_over() -> None:
     node = Node(HALVES)
     cluster = cluster_of(first=node, second=node)
     await cluster.node(None)
