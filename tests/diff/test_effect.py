@@ -3,7 +3,9 @@
 import re
 
 from robots_core.content import digest
-from robots_core.diff import effect
+from robots_core.diff import same_effect
+from robots_core.diff.effect import effect
+from robots_core.file import File
 from robots_core.robots.access import Successful, Unavailable
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.robots_txt import RobotsTxt
@@ -49,6 +51,8 @@ def test_only_what_is_obeyed_has_an_effect() -> None:
     assert effect(file(FILE, truncated=True)) != effect(file(FILE)) != effect(Unavailable(404)) != effect(file(""))
     assert len({effect(file(f"{FILE}Comment: generated {number}\n")) for number in range(3)}) == 1
     assert effect(Unavailable(404)) == digest(Unavailable(404))
+    plain = File(file(FILE))
+    assert [same_effect(plain, File(file(text))) for text in (WITHOUT[0], WITH[0])] == [True, False]
 
 
 def test_comments_in_real_files_have_no_effect_in_any_dialect() -> None:

@@ -18,7 +18,7 @@ from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, History, version
 from app.redis.connect import connect
 from app.redis.guarded_client import GuardedClient, StoreDown
 from robots_core.content import digest
-from robots_core.diff import effect
+from robots_core.diff.effect import effect
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Successful, Unavailable
 from tests.faults.until import until, until_so

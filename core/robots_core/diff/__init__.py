@@ -5,4 +5,4 @@ from robots_core.diff.comparison import Changes as Changes
 from robots_core.diff.comparison import PathChange as PathChange
 from robots_core.diff.comparison import RatesChange as RatesChange
 from robots_core.diff.comparison import changes as changes
-from robots_core.diff.effect import effect as effect
+from robots_core.diff.effect import same_effect as same_effect

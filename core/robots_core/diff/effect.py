@@ -5,6 +5,7 @@ from hashlib import blake2s
 from typing import Final
 
 from robots_core.content import digest
+from robots_core.file import File
 from robots_core.robots.access import Access, Successful
 from robots_core.robots.lines import MEMBER_KEYS, Form, Key, codes_of, scan
 
@@ -16,6 +17,11 @@ _VALUED: Final = codes_of(_DECIDING, Form)
 # These end runs of User-agent lines and records in some dialects, whatever their value is.
 _VALUELESS: Final = codes_of(_REPORTED, Form) + codes_of([Key.BLANK])
 _KEPT: Final = re.compile(b"%s+|[%s]" % (codes_of([Key.BLANK]), re.escape(_VALUED + codes_of(_REPORTED, Form))))
+
+
+def same_effect(one: File, other: File) -> bool:
+    """Whether two files, or outcomes without one, differ by nothing that any dialect obeys; see `effect`."""
+    return effect(one.access) == effect(other.access)
 
 
 def effect(access: Access) -> bytes:
