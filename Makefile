@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CORPUS := build/corpus/.fetched
+WHEELS := build/wheels/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
 .PHONY: run demo test coverage test-browser test-engines test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-engines bench-evidence bench-pace bench-polite bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
@@ -20,7 +21,7 @@ demo: $(VENV)/.service
 
 PYTEST := sh tests/run.sh
 
-test: $(VENV)/.dev $(CORPUS) build/clients/.installed
+test: $(VENV)/.dev $(CORPUS) $(WHEELS) build/clients/.installed
 	@sh tests/all.sh
 
 # What the tests of a package run of it. It doubles their CPU time on Python 3.11; these run the code in their own process.
@@ -189,6 +190,14 @@ $(CORPUS): deploy/requirements-corpus.txt | $(VENV)/.dev
 	@mkdir -p $(@D)
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
 		--no-build-isolation --no-binary protego -d $(@D) -r deploy/requirements-corpus.txt
+	@touch $@
+
+# The wheels of what the server needs, for the test that installs it.
+$(WHEELS): deploy/requirements.txt deploy/requirements-embedded.txt | $(VENV)/.dev
+	@rm -rf $(@D)
+	@mkdir -p $(@D)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --require-hashes --only-binary :all: -d $(@D) \
+		-r deploy/requirements.txt -r deploy/requirements-embedded.txt
 	@touch $@
 
 # Build and run the image, with Docker or, as root, without (deploy/README.md). MEASURE=--measure: CPU time and memory.

@@ -2,7 +2,6 @@
 
 from glob import glob
 
-from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 
 WHERE = "robots_core/robots/_native"
@@ -33,8 +32,10 @@ setup(
         "robots_core.robots": ["*.toml"],
         "robots_core.robots._native": ["*.pyi"],
     },
-    ext_modules=cythonize(
-        modules, build_dir="build/cython", language_level=3, compiler_directives={"cdivision": True}, quiet=True
-    ),
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    ext_modules=modules,
+    options={
+        "bdist_wheel": {"py_limited_api": "cp311"},
+        # Cython runs when modules are compiled, and not for a source distribution.
+        "build_ext": {"cython_c_in_temp": True, "cython_directives": {"cdivision": True, "language_level": 3}},
+    },
 )

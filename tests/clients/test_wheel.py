@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -15,25 +14,19 @@ import pytest
 from tests.clients.crawling import CRAWLERS, ROOT, Installation, crawl
 from tests.clients.permitting import Relay
 from tests.clients.site import HTML, TICK, Site, new_address
+from tests.installing import new_environment, run, uv
 from tests.origins import serve, text
 
 VERSION = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text())["project"]["version"]
 NO_COMPILER = {**os.environ, "CC": "/bin/false", "CXX": "/bin/false"}
 
 
-def run(*command: str | Path, environment: Mapping[str, str] = NO_COMPILER) -> str:
-    ended = subprocess.run(
-        [str(part) for part in command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the sources."""
     folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", folder, "clients/python")
+    pip = (sys.executable, "-m", "pip", "--quiet")
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, "clients/python", env=NO_COMPILER)
     (found,) = folder.iterdir()
     return found
 
@@ -43,7 +36,7 @@ def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
     """The wheel, installed beside the libraries of crawlers."""
     run("make", "--silent", "build/clients/.installed")
     packages = tmp_path_factory.mktemp("packages")
-    run(CRAWLERS, "-m", "pip", "install", "--no-deps", "--no-index", "--target", packages, wheel)
+    uv("install", CRAWLERS, "--no-deps", "--target", packages, wheel)
     return Installation(str(CRAWLERS), packages, tmp_path_factory.mktemp("empty"))
 
 
@@ -57,11 +50,9 @@ def test_wheel_is_pure_typed_and_has_one_package(wheel: Path) -> None:
 
 
 def test_wheel_needs_nothing_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
-    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
-    python = tmp_path / "venv" / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python)
-    run(*pip, "install", "--no-index", wheel)
-    installed = run(*pip, "list", "--format=freeze").split()
+    python = new_environment(tmp_path / "venv")
+    uv("install", python, wheel)
+    installed = uv("list", python, "--format=freeze").split()
     assert [line.split("==")[0] for line in installed] == ["robots-decisions"]
     code = "import robots_decisions as r; print(r.__file__); r.Client('http://127.0.0.1:9')"
     ended = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
@@ -81,16 +72,14 @@ def test_environment_of_crawlers_has_nothing_of_the_service(installation: Instal
 
 
 def test_wheel_replaces_an_older_one(wheel: Path, tmp_path: Path) -> None:
-    """Without a new number, pip keeps what is installed."""
-    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
-    pip = (sys.executable, "-m", "pip", "--python", tmp_path / "venv" / "bin" / "python")
+    python = new_environment(tmp_path / "venv")
     older = tmp_path / "robots_decisions-0.1.0-py3-none-any.whl"
     with ZipFile(wheel) as new, ZipFile(older, "w") as old:
         for name in new.namelist():
             old.writestr(name.replace(VERSION, "0.1.0"), new.read(name).replace(VERSION.encode(), b"0.1.0"))
-    run(*pip, "install", "--no-index", older)
-    run(*pip, "install", "--no-index", wheel)
-    assert run(*pip, "list", "--format=freeze").split() == [f"robots-decisions=={VERSION}"]
+    for each in (older, wheel):
+        uv("install", python, each)
+    assert uv("list", python, "--format=freeze").split() == [f"robots-decisions=={VERSION}"]
 
 
 async def test_installed_command_writes_parquet(installation: Installation, service_url: str, tmp_path: Path) -> None:
@@ -126,7 +115,7 @@ async def test_installed_command_writes_parquet(installation: Installation, serv
         _, error = await without.communicate()
         assert (without.returncode, f"{output} has no {part.name}" in error.decode()) == (3, True)
         (tmp_path / part.name).rename(part)
-    rows = ast.literal_eval(run(installation.python, "-c", code, output, environment=environment))
+    rows = ast.literal_eval(run(installation.python, "-c", code, output, env=environment))
     assert {row["line"]: (row["verdict"], row["rule_line"], row["retry_at"]) for row in rows} == {
         1: ("disallow", 2, None), 2: ("allow", None, None), 3: ("allow", None, None),
     }  # fmt: skip

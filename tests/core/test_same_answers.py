@@ -17,7 +17,7 @@ from tests.core.library import AT, Row, answers
 from tests.core.questions import Asked, files, host, questions
 
 FILES = 400
-ASKED = 14_000
+ASKED = 6_000
 SEED = 20_261_124
 
 

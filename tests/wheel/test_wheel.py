@@ -14,9 +14,9 @@ import pytest
 
 from app import __version__
 from app.revision import REVISION
+from tests.installing import ROOT, new_environment, run, uv
 from tests.origins import serve, text
 
-ROOT = Path(__file__).parents[2]
 LISTENING = re.compile(r"Uvicorn running on (http://[0-9.:]+)")
 STARTED = "Application startup complete"
 SETTINGS = {"PORT": "0", "ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
@@ -26,34 +26,25 @@ SOURCES = (".pyx", ".pxd", ".h")
 SECONDS = 600
 
 
-def run(*command: str | Path, **options: object) -> str:
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, **options)  # type: ignore[call-overload]
-    assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
-    return str(ended.stdout)
-
-
-def pip(*arguments: str | Path, **options: object) -> None:
-    run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments, **options)
-
-
 def built(folder: Path) -> Path:
     """The wheel of this checkout."""
-    pip("wheel", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
+    quick = {**os.environ, "CFLAGS": "-g0"}  # what debuggers read is stripped from released wheels
+    pip = (sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps", "--no-build-isolation")
+    run(*pip, "-w", folder, ROOT, env=quick)
     [wheel] = folder.glob("*.whl")
     return wheel
 
 
 def installed(wheel: Path, folder: Path) -> Path:
     """The programs of a new environment with the wheel and its locked dependencies, without a compiler."""
-    run(sys.executable, "-m", "venv", "--without-pip", folder)
-    programs = folder / "bin"
-    there = ("--python", programs / "python")
-    environment = {**os.environ, "CC": "/bin/false"}
+    run("make", "--silent", "build/wheels/.fetched")
+    python = new_environment(folder)
     locks = [f"--requirement={ROOT}/deploy/requirements{name}.txt" for name in ("", "-embedded")]
-    pip(*there, "install", "--require-hashes", "--only-binary", ":all:", *locks, env=environment)
-    pip(*there, "install", "--no-deps", "--no-index", wheel, env=environment)
-    pip(*there, "check")
-    return programs
+    there = ("--find-links", ROOT / "build" / "wheels", "--only-binary", ":all:")
+    uv("install", python, "--require-hashes", *there, *locks)
+    uv("install", python, "--no-deps", wheel)
+    uv("check", python)
+    return python.parent
 
 
 @contextmanager
@@ -82,9 +73,7 @@ def serving(command: Sequence[str | Path], folder: Path, environment: Mapping[st
 async def test_wheel_serves_beside_a_crawler_without_a_compiler(tmp_path: Path) -> None:
     wheel = built(tmp_path / "dist")
     files = zipfile.ZipFile(wheel).namelist()
-    listed = [
-        name.removeprefix("core/") for name in run("git", "ls-files", "app", "core/robots_core", cwd=ROOT).splitlines()
-    ]
+    listed = [name.removeprefix("core/") for name in run("git", "ls-files", "app", "core/robots_core").splitlines()]
     needed = {f"robots_decisions_server/_import_path/{name}" for name in listed if not name.endswith(SOURCES)}
     assert needed - set(files) == set()
     names = {name.partition("/")[0] for name in files}
