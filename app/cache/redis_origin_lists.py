@@ -1,7 +1,7 @@
 """The fleet's lists of origins in Redis or Valkey: a sorted set for each, all in one slot of a cluster."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.cache.origin_lists import LISTED, Notes, Order
@@ -34,12 +34,9 @@ class RedisOriginLists:
 
     async def write(self, notes: Notes, now: float) -> None:
         """Write the notes into the lists; raises StoreDown."""
-        # Of the origins that were fetched, hardly one is in a list. Their names are sent once for all lists, as a text:
-        # packing them as arguments of three commands would hold up other tasks.
-        listed = set[str]().union(*(notes.listed[order] for order in _CLEARED))
-        await self._remove(_CLEARED, notes.cleared - listed)
         for order in _CLEARED:
-            await self._remove([order], (notes.cleared & listed) - notes.listed[order].keys())
+            for batch in _batches(sorted(notes.cleared - notes.listed[order].keys())):
+                await _REMOVE.run(self._redis, [_key(order)], batch)
         for order, scores in notes.listed.items():
             asked = order is Order.ASKED
             key = _asked_key(_hour(now)) if asked else _key(order)
@@ -57,10 +54,6 @@ class RedisOriginLists:
             for origin, score in await self._read(_asked_key(hour)):
                 total[origin] = total.get(origin, 0.0) + score
         return sorted(total.items(), key=lambda item: -item[1])[:LISTED]
-
-    async def _remove(self, orders: Sequence[Order], names: Collection[str]) -> None:
-        for batch in _batches(sorted(names)):
-            await _REMOVE.run(self._redis, [_key(order) for order in orders], batch)
 
     async def _read(self, key: str) -> Sequence[tuple[Origin, float]]:
         reply = await _READ.run(self._redis, [key])
