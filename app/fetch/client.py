@@ -24,12 +24,12 @@ from app.fetch.response import (
     REDIRECTS,
     Headers,
     Unreadable,
+    as_field,
     body_of,
     read_access,
     read_lifetime,
     read_location,
     read_validators,
-    readable,
 )
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import (
@@ -219,12 +219,5 @@ def _conditions(validators: Validators) -> Headers:
     Every hop gets them, since the validators came from the last hop of the previous fetch. A server that did not send
     them finds no match.
     """
-    written = ((b"If-None-Match", validators.etag), (b"If-Modified-Since", validators.last_modified))
-    return [(name, value.encode("latin-1")) for name, value in written if value is not None and _can_be_sent(value)]
-
-
-def _can_be_sent(value: str) -> bool:
-    try:
-        return readable(value.encode("latin-1")) == value
-    except UnicodeEncodeError:
-        return False
+    known = ((b"If-None-Match", validators.etag), (b"If-Modified-Since", validators.last_modified))
+    return [(name, value) for name, text in known if text is not None and (value := as_field(text)) is not None]

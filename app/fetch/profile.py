@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.fetch.response import Headers, readable
+from app.fetch.response import Headers, as_field
 from robots_core.origin import Origin
 
 
@@ -27,7 +27,7 @@ class FetchProfile:
 
     def __post_init__(self) -> None:
         for name, value in (("user agent", self.user_agent), ("from", self.from_)):
-            if value is not None and not _can_be_sent(value):
+            if value is not None and not (value.isascii() and as_field(value)):
                 raise ValueError(f"The {name} {value!r} cannot be sent: use printable ASCII characters.")
 
     def headers(self, origin: Origin, now: float) -> Headers:
@@ -38,7 +38,3 @@ class FetchProfile:
         if self.signer is not None:
             fields.extend(self.signer.headers(origin, now))
         return fields
-
-
-def _can_be_sent(value: str) -> bool:
-    return value.isascii() and readable(value.encode("ascii")) == value

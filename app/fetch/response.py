@@ -66,6 +66,15 @@ def readable(value: bytes) -> str | None:
     return text if 0 < len(text) <= FIELD_LIMIT and text.isprintable() else None
 
 
+def as_field(text: str) -> bytes | None:
+    """The field value that `readable` reads as this text; None if there is none."""
+    try:
+        value = text.encode("latin-1")
+    except UnicodeEncodeError:
+        return None
+    return value if readable(value) == text else None
+
+
 def _values(headers: Headers, name: bytes) -> Iterable[bytes]:
     return (value for key, value in headers if key.lower() == name)
 
