@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,16 @@ async def test_errors_say_what_to_do(
     ended = await make_bundle("http://127.0.0.1:9/", "--server", service_url, "--output", output, *arguments)
     assert ended.code == 3
     assert complaint in ended.err
+
+
+async def test_only_a_regular_file_is_replaced(service_url: str, tmp_path: Path) -> None:
+    """As root, a bundle for /dev/null would take the place of the device."""
+    device = tmp_path / "device"
+    os.mkfifo(device)
+    ended = await make_bundle("http://127.0.0.1:9/", "--server", service_url, "--output", str(device))
+    assert ended.code == 3
+    assert f"--output: {device} is not a regular file, and a bundle replaces its file. Name another one." in ended.err
+    assert device.is_fifo()
 
 
 async def test_a_bundle_needs_pyarrow(tmp_path: Path) -> None:

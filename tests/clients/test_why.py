@@ -92,7 +92,8 @@ async def test_answer_is_explained_without_a_store_for_its_history(service_url: 
 
     async def without_a_store(exchange: Exchange) -> None:
         is_history = exchange.path.startswith("/v1/robots/history")
-        await exchange.send(text(503, '{"detail": "The store is unavailable."}') if is_history else text(200, answer))
+        status, body = (503, '{"detail": "The store is unavailable."}') if is_history else (200, answer)
+        await exchange.send(text(status, body, {"Connection": "close"}))
 
     async with serve(without_a_store) as service_without:
         ended = await run("why", f"{origin.url}/private", "A", "--server", service_without.url)

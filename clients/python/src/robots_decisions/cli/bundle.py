@@ -51,6 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     if at is not None and arguments.fetch:
         raise Failed("--as-of and --fetch exclude each other: what was in use in the past is not fetched.")
     output = _writable("--output", arguments.output)
+    if output.exists() and not output.is_file():
+        raise Failed(
+            f"--output: {arguments.output} is not a regular file, and a bundle replaces its file. Name another one."
+        )
     missing = None if arguments.missing is None else _writable("--missing", arguments.missing)
     spool = Spool(output.with_name(output.name + ".unfinished"))
 
