@@ -7,7 +7,7 @@ CORPUS := build/corpus/.fetched
 WHEELS := build/wheels/.fetched
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: run demo test coverage test-browser test-engines test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-engines bench-evidence bench-pace bench-polite bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
+.PHONY: run demo test test-tools test-wheels coverage test-browser test-engines test-helm test-newest test-upgrade test-java test-javascript test-proxies chromium lint docs screenshot openapi chart fuzz fuzz-api sanitize soak bench-core bench-hostile bench-http bench-bulk bench-crawl bench-engines bench-evidence bench-pace bench-polite bench-pauses capacity corpus image-check pin-images deploy-check sbom prometheusrule wheel core-wheel lock clean
 
 # The token for operators' routes, of a service without API keys.
 run demo: export OPERATOR_TOKEN_FILE ?= build/operator-token
@@ -21,8 +21,16 @@ demo: $(VENV)/.service
 
 PYTEST := sh tests/run.sh
 
-test: $(VENV)/.dev $(CORPUS) $(WHEELS) build/clients/.installed
-	@sh tests/all.sh
+test: $(VENV)/.dev $(CORPUS) build/clients/.installed
+	$(PYTEST)
+
+# Tests of what is delivered, and of what runs elsewhere than in Python: the wheels, the page in Chromium, the chart, the proxies,
+# the clients for JavaScript and Java, and the upgrade from the last release.
+test-tools: $(VENV)/.dev $(CORPUS) $(WHEELS) build/clients/.installed
+	@sh tests/tools.sh
+
+test-wheels: $(VENV)/.dev $(CORPUS) $(WHEELS) build/clients/.installed
+	$(PYTEST) tests/wheel tests/core/test_core_wheel.py tests/clients/test_wheel.py
 
 # What the tests of a package run of it. It doubles their CPU time on Python 3.11; these run the code in their own process.
 COVERED := app/auth app/cache app/fetch app/history app/overrides

@@ -21,7 +21,13 @@ gc.disable()
 
 pytest_plugins = ["tests.valkey"]
 
-collect_ignore = ["bulk"]  # `make test-engines`, which has libraries of its own
+TOOL_TESTS = [
+    *("browser", "helm", "proxies", "upgrade", "wheel", "core/test_core_wheel.py"),
+    *("clients/test_java.py", "clients/test_javascript.py", "clients/test_wheel.py"),
+]
+"""What needs more than Python and its libraries: `make test-tools` runs it, and tests/tools.sh says what that is."""
+
+collect_ignore = ["bulk", *TOOL_TESTS]  # bulk: `make test-engines`, which has libraries of its own
 
 # Machines are shared, so the time of an example says nothing about the code. `make fuzz` searches longer.
 settings.register_profile("shared", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])

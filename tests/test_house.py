@@ -1,10 +1,13 @@
 """House rules: short files and test names, no imports from test modules, one type and one constant for each name."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+from tests.conftest import TOOL_TESTS
 
 ROOT = Path(__file__).parent.parent
 LONGEST_FILE = 600
@@ -32,6 +35,14 @@ def imported_modules(tree: ast.Module) -> Iterator[str]:
 def test_no_file_of_the_tests_is_over_600_lines() -> None:
     lengths = {path: len(source.splitlines()) for path, source, _ in modules("tests")}
     assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_every_test_runs_by_one_of_the_two_commands() -> None:
+    """What `make test` leaves out, `make test-tools` runs."""
+    needing = re.findall(r"^need [\w-]+ (?:\"(.+?)\"|(\S+)) ", (ROOT / "tests" / "tools.sh").read_text(), re.MULTILINE)
+    named = {path for paths in needing for path in "".join(paths).split()}
+    assert named == {f"tests/{name}" for name in TOOL_TESTS}
+    assert all((ROOT / path).exists() for path in named)
 
 
 def test_test_names_have_fewer_than_70_characters() -> None:

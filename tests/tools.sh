@@ -1,20 +1,23 @@
 #!/bin/sh
-# Run the tests of the repository, all.sh PYTEST-ARGUMENT... Those whose tools are missing and cannot be installed are left
-# out, and named at the end.
+# Run the tests that need tools besides Python, tools.sh PYTEST-ARGUMENT... Those whose tools are missing and cannot be
+# installed are left out, and named at the end. The Makefile's TOOL_TESTS lists the same paths.
 set -eu
 
-ignored=
+paths=
 missing=
 
-# need TARGET PATH COMMAND...: leave out the tests at PATH if the command fails.
+# need TARGET PATHS COMMAND...: run the tests at these paths if the command succeeds.
 need() {
-    target=$1 path=$2
+    target=$1 needing=$2
     shift 2
-    "$@" >/dev/null && return
-    ignored="$ignored --ignore=$path"
-    missing="$missing $target"
+    if "$@" >/dev/null; then
+        paths="$paths $needing"
+    else
+        missing="$missing $target"
+    fi
 }
 
+need test-wheels "tests/wheel tests/core/test_core_wheel.py tests/clients/test_wheel.py" true
 need test-browser tests/browser sh tests/browser/install-chromium.sh
 need test-helm tests/helm sh -c 'PATH=.venv/bin:$PATH command -v helm'
 need test-upgrade tests/upgrade git cat-file -e "$(cat tests/upgrade/last-release)"
@@ -24,7 +27,7 @@ need test-java tests/clients/test_java.py sh clients/java/test/install.sh
 
 status=0
 # shellcheck disable=SC2086
-sh tests/run.sh $ignored "$@" || status=$?
+sh tests/run.sh "$@" $paths || status=$?
 for target in $missing; do
     echo "Some tests did not run, since their tools are missing. Install them, then run: make $target" >&2
 done
