@@ -2,7 +2,6 @@
 
 import resource
 from asyncio import WriteTransport
-from collections.abc import Iterator
 from functools import cache
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -59,18 +58,14 @@ class UnreadAnswers:
         """Count `size` waiting bytes; abort the connections that have waited longest while the total is too large."""
         self._waiting[connection] = size
         self._total += size
-        for slowest in self._excess():
+        while self._total > self._limit:
+            slowest = next(iter(self._waiting))
+            self.remove(slowest)
             slowest.abort()
 
     def remove(self, connection: WriteTransport) -> None:
         """Forget a connection that has been read from, or has ended."""
         self._total -= self._waiting.pop(connection, 0)
-
-    def _excess(self) -> Iterator[WriteTransport]:
-        while self._total > self._limit:
-            slowest = next(iter(self._waiting))
-            self.remove(slowest)
-            yield slowest
 
 
 class OverloadedApp:

@@ -34,8 +34,6 @@ SimulatedCause = Literal[
 
 SIMULATED_CAUSES: tuple[str, ...] = get_args(SimulatedCause)
 
-_PRIVATE = "192.168.0.1"
-
 OUTAGES = 8
 """Pairs of origin and recheck model that one test may simulate."""
 
@@ -98,7 +96,7 @@ class SimulatedOutcomeIn(RequestModel):
             case None:
                 return self._by_status(file)
             case "blocked_address":
-                return Fetched(Blocked(_PRIVATE))
+                return Fetched(Blocked(""))
             case "redirect_loop":
                 return Fetched(Unavailable(self.status or 301, Cause.REDIRECT_LOOP))
             case cause:
