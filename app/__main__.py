@@ -36,7 +36,8 @@ def main() -> int:
     parser = Parser(prog=_program(), description="A robots.txt decision service.")
     parser.add_argument("--version", action="version", version=f"robots-decisions-server {__version__}")
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "serve")
+    words = sys.argv[1:]
+    wanted = next((word for word in words if not word.startswith("-")), None if words else "serve")
     for name, summary in COMMANDS.items():
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == wanted:
