@@ -1,7 +1,6 @@
 """Turn decisions into the models of `schemas`; nothing is computed here."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, assert_never
 
 from app.api.schemas.answers import (
@@ -39,7 +38,7 @@ from robots_core.robots.as_json import fitting, group_members, json_size, rate_m
 from robots_core.robots.explain import explain
 from robots_core.robots.lines import Directive
 from robots_core.robots.patterns import NormalisedRule
-from robots_core.robots.rates import Rate, RateChange, Visit, schedule
+from robots_core.robots.rates import InForce, Rate, RateChange, Visit, schedule
 from robots_core.robots.robots_txt import RobotsTxt
 from robots_core.robots.usage import Preference, Usage
 from robots_core.robots.verdict import Verdict
@@ -74,11 +73,11 @@ def answer_out(decision: Decision, *, explained: bool) -> AnswerOut:
         explanation=_explanation(decision, detailed=explained),
         rule=rule_out(verdict, robots),
         group=_group(verdict),
-        rate=rate_out(rate.value, rate.valid_until) if rate else None,
-        next_rate=next_rate_out(decision.next_rate),
+        rate=_rate(rate) if rate else None,
+        next_rate=_next_rate(decision.next_rate),
         crawl_delay=decision.crawl_delay,
-        visit=visit_out(visit) if visit else None,
-        usage=usage_out(usage) if usage else None,
+        visit=_visit(visit) if visit else None,
+        usage=_usage(usage) if usage else None,
         retry_at=None if decision.retry_at is None else instant(decision.retry_at),
         override=None if overrides is None else _override(overrides, shadows=explained),
         sitemaps=shown,
@@ -178,8 +177,7 @@ def _group(verdict: Verdict) -> GroupOut | None:
     return GroupOut(**group_members(verdict.selection.token, verdict.group))
 
 
-def usage_out(usage: Usage) -> UsageOut:
-    """The usage preferences for a page."""
+def _usage(usage: Usage) -> UsageOut:
     usages, signals = (_fitting_members(stated, USAGE_ROOM) for stated in (usage.content_usage, usage.content_signal))
     return UsageOut(
         content_usage={name: stated.value for name, stated in usages.items()},
@@ -221,22 +219,9 @@ def _fitting_members(stated: Mapping[str, Preference], room: int) -> dict[str, P
     return fitting
 
 
-def summary_of(decision: Decision) -> str:
-    """The sentence that says why the verdict is what it is."""
-    return summary(
-        decision.verdict,
-        decision.question.agent,
-        decision.cached.snapshot,
-        retry_at=decision.retry_at,
-        override=None if decision.overrides is None else decision.overrides.deciding,
-        purposes=decision.purposes,
-        partial=decision.partial,
-    )
-
-
 def _explanation(decision: Decision, *, detailed: bool) -> SummaryOut | ExplanationOut:
     question, robots, selection = decision.question, decision.robots, decision.verdict.selection
-    sentence = summary_of(decision)
+    sentence = summary(decision)
     if robots is None or not detailed:
         return SummaryOut(summary=sentence)
     found = explain(
@@ -259,14 +244,14 @@ def _matching(rules: Iterable[NormalisedRule]) -> list[MatchOut]:
     return matching[: max(1, len(fitting((rule.pattern for rule in matching), EXPLAINED_ROOM)))]
 
 
-def rate_out(rate: Rate | None, valid_until: datetime | None) -> RateOut | None:
-    if rate is None:
+def _rate(found: InForce[Rate | None]) -> RateOut | None:
+    if found.value is None:
         return None
-    return RateOut(**{**rate_members(rate), "valid_until": rfc3339(valid_until) if valid_until else None})
+    valid_until = None if found.valid_until is None else rfc3339(found.valid_until)
+    return RateOut(**{**rate_members(found.value), "valid_until": valid_until})
 
 
-def next_rate_out(change: RateChange | None) -> NextRateOut | None:
-    """The next change of the rate."""
+def _next_rate(change: RateChange | None) -> NextRateOut | None:
     if change is None:
         return None
     return NextRateOut(at=rfc3339(change.at), interval=None if change.rate is None else change.rate.interval)
@@ -287,8 +272,7 @@ def _override(found: Matching, *, shadows: bool) -> OverrideOut | None:
     )
 
 
-def visit_out(visit: Visit) -> VisitOut:
-    """Whether visits are welcome, and when that changes."""
+def _visit(visit: Visit) -> VisitOut:
     return VisitOut(
         now=visit.visit_now,
         next_open=rfc3339(visit.next_open) if visit.next_open else None,

@@ -3,11 +3,12 @@
 from typing import assert_never
 
 from app.cache.freshness import Snapshot
+from app.evaluate import Decision
 from app.instants import instant
 from app.overrides.table import Override
 from robots_core.purposes.judge import Judgements, PurposeState
 from robots_core.robots.access import BODY_LIMIT, Cause, Successful, Unavailable, Unreachable
-from robots_core.robots.agents import STAR, Agent
+from robots_core.robots.agents import STAR
 from robots_core.robots.lines import readable
 from robots_core.robots.patterns import NormalisedRule
 from robots_core.robots.verdict import Permission, Reason, Verdict
@@ -18,32 +19,22 @@ SHOWN = 100
 _EFFECTS = {Permission.ALLOW: "allows", Permission.DISALLOW: "disallows"}
 
 
-def summary(
-    verdict: Verdict,
-    agent: Agent,
-    snapshot: Snapshot | None = None,
-    *,
-    retry_at: float | None = None,
-    override: Override | None = None,
-    purposes: Judgements | None = None,
-    partial: bool = False,
-) -> str:
-    """Why the verdict is what it is, in one sentence of bounded length.
-
-    `snapshot` is that of the origin's file; None before the first fetch has finished, and for pasted files.
-    `override` decided if the reason is OVERRIDDEN, and `purposes` if it is USAGE. `retry_at` (Unix seconds) is
-    that of a defer. `partial`: lines behind the limit of the file could change the verdict.
-    """
+def summary(decision: Decision) -> str:
+    """Why the verdict is what it is, in one sentence of bounded length."""
+    verdict, snapshot, retry_at = decision.verdict, decision.cached.snapshot, decision.retry_at
     if verdict.permission is Permission.DEFER:
         again = "" if retry_at is None else f"; ask again at {instant(retry_at)}"
         return _missing(snapshot) + again + "."
     if verdict.reason is Reason.USAGE:
-        return _refused(purposes) + _stale(snapshot) + "."
-    cut = f"; lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise" if partial else ""
-    return _decided(verdict, agent, snapshot, override) + _stale(snapshot) + cut + "."
+        return _refused(decision.purposes) + _stale(snapshot) + "."
+    cut = ""
+    if decision.partial:
+        cut = f"; lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise"
+    return _decided(decision) + _stale(snapshot) + cut + "."
 
 
-def _decided(verdict: Verdict, agent: Agent, snapshot: Snapshot | None, override: Override | None) -> str:
+def _decided(decision: Decision) -> str:
+    verdict, agent, snapshot = decision.verdict, decision.question.agent, decision.cached.snapshot
     match verdict.reason:
         case Reason.RULE:
             token = _shortened(verdict.selection.token) if verdict.selection else STAR
@@ -66,7 +57,7 @@ def _decided(verdict: Verdict, agent: Agent, snapshot: Snapshot | None, override
         case Reason.BLOCKED_ADDRESS:
             return "The host resolves to an address that is not public and that ALLOW_ADDRESSES does not admit"
         case Reason.OVERRIDDEN:
-            return _overridden(verdict, override)
+            return _overridden(verdict, None if decision.overrides is None else decision.overrides.deciding)
         case Reason.UNREACHABLE | Reason.CHALLENGE | Reason.PENDING | Reason.USAGE:
             raise AssertionError(f"{verdict.reason} is the reason of a defer or of a refused purpose")
         case _:

@@ -7,7 +7,10 @@ import pytest
 
 from app.api.summary import summary
 from app.cache.freshness import Failing, Snapshot
-from app.overrides.table import Allow, Deny, Override, Replace
+from app.cache.result import CacheResult, Source
+from app.evaluate import Decision, Question
+from app.overrides.table import Allow, Deny, Matching, Override, Replace
+from robots_core.origin import read_target
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from robots_core.robots.agents import read_agent
 from robots_core.robots.dialects import DIALECTS
@@ -22,10 +25,20 @@ AT = 1_790_000_000.0
 RULES = b"User-agent: *\nDisallow: /private/\nAllow: /private/open\n"
 
 
+def said(
+    verdict: Verdict, snapshot: Snapshot | None = None, *, retry_at: float | None = None, by: Override | None = None
+) -> str:
+    """The summary of a decision, by an override if there is one."""
+    question = Question(read_target("https://www.example.com/"), AGENT, DIALECTS["rfc9309"])
+    overrides = None if by is None else Matching(by, None, None, None)
+    cached = CacheResult(snapshot, None, Source.MEMORY)
+    return summary(Decision(question, verdict, cached, None, AT, retry_at, overrides=overrides))
+
+
 def sentence(access: Access, path: str = "/a", *, forbidden: bool = False) -> str:
     verdict = judge(access, None, DIALECTS["rfc9309"], AGENT, path, forbidden=forbidden)
     failing = Failing(AT, AT, 1, access) if isinstance(access, Unreachable) else None
-    return summary(verdict, AGENT, Snapshot(access, AT, failing=failing), retry_at=AT + 300)
+    return said(verdict, Snapshot(access, AT, failing=failing), retry_at=AT + 300)
 
 
 SENTENCES = {
@@ -81,11 +94,11 @@ SENTENCES = {
         ),
     ),
     "the first fetch": (
-        summary(Verdict(Permission.DEFER, Reason.PENDING), AGENT, None, retry_at=AT),
+        said(Verdict(Permission.DEFER, Reason.PENDING), retry_at=AT),
         "The first fetch of robots.txt has not finished, and no copy is cached; ask again at 2026-09-21T14:13:20Z.",
     ),
     "too complex": (
-        summary(Verdict(Permission.DISALLOW, Reason.TOO_COMPLEX), AGENT),
+        said(Verdict(Permission.DISALLOW, Reason.TOO_COMPLEX)),
         "Matching this URL against robots.txt takes too long, so it is disallowed.",
     ),
 }
@@ -107,9 +120,8 @@ def test_each_cause_of_a_defer_is_named(cause: Cause) -> None:
 def test_repeated_failures_are_counted() -> None:
     failure = Unreachable(Cause.TIMEOUT)
     failing = Failing(AT, AT + 900, 3, failure)
-    text = summary(
-        Verdict(Permission.DEFER, Reason.UNREACHABLE), AGENT, Snapshot(failure, AT, failing=failing), retry_at=AT + 2100
-    )
+    verdict = Verdict(Permission.DEFER, Reason.UNREACHABLE)
+    text = said(verdict, Snapshot(failure, AT, failing=failing), retry_at=AT + 2100)
     assert text == (
         "robots.txt could not be fetched: the fetch timed out at 2026-09-21T14:28:20Z, the last of 3 attempts that "
         "failed since 2026-09-21T14:13:20Z; no copy from the last 30 days is cached; ask again at 2026-09-21T14:48:20Z."
@@ -120,7 +132,7 @@ def test_stale_copy_is_mentioned() -> None:
     access = Successful(200, RULES)
     verdict = RobotsTxt(RULES).judge(DIALECTS["rfc9309"], AGENT, "/a")
     snapshot = Snapshot(access, AT, failing=Failing(AT + 60, AT + 60, 1, Unreachable(Cause.DNS)))
-    assert summary(verdict, AGENT, snapshot) == (
+    assert said(verdict, snapshot) == (
         "No rule in the group for * matches this URL, so it is allowed; "
         "fetches have failed since 2026-09-21T14:14:20Z, so the copy of 2026-09-21T14:13:20Z is used."
     )
@@ -129,12 +141,12 @@ def test_stale_copy_is_mentioned() -> None:
 def test_an_override_is_named() -> None:
     deny = Override("shop-move", "shop.example", (), Deny(), "They asked us to.", None, shadow=False)
     overridden = Verdict(Permission.DISALLOW, Reason.OVERRIDDEN)
-    assert summary(overridden, AGENT, override=deny) == "An operator's override shop-move disallows this URL."
+    assert said(overridden, by=deny) == "An operator's override shop-move disallows this URL."
     allow = replace(deny, action=Allow())
     allowed = Verdict(Permission.ALLOW, Reason.OVERRIDDEN)
-    assert summary(allowed, AGENT, override=allow) == "An operator's override shop-move allows this URL."
+    assert said(allowed, by=allow) == "An operator's override shop-move allows this URL."
     own = RobotsTxt(RULES).judge(DIALECTS["rfc9309"], AGENT, "/private/")._replace(reason=Reason.OVERRIDDEN)
-    assert summary(own, AGENT, override=replace(deny, action=Replace(Successful(200, RULES)))) == (
+    assert said(own, by=replace(deny, action=Replace(Successful(200, RULES)))) == (
         "Line 2 (Disallow: /private/) of the text that override shop-move puts in place of robots.txt "
         "disallows this URL."
     )

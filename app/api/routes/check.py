@@ -15,8 +15,9 @@ from pydantic import Field
 from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
 from app.api.questions import asking, read_query
 from app.api.routing import DirectRoute, api_router, parameters_of
-from app.api.serialize import refusal_out, rule_out, summary_of
+from app.api.serialize import refusal_out, rule_out
 from app.api.services import services_of
+from app.api.summary import summary
 from app.evaluate import Decision
 from app.question import AGENT_TEXT, URL_TEXT, Agents, QuestionIn, UrlText
 from robots_core.notes import agent_notes
@@ -169,7 +170,7 @@ def _response(decision: Decision, cached: str) -> Response:
     status, slug = (403, "disallowed") if verdict.permission is Permission.DISALLOW else (503, "deferred")
     seconds = None if decision.retry_at is None else max(1, math.ceil(decision.retry_at - decision.now))
     why = refusal_out(decision)
-    return Problem(status, slug, summary_of(decision), fields, retry_after=seconds, **why).response()
+    return Problem(status, slug, summary(decision), fields, retry_after=seconds, **why).response()
 
 
 def interval_text(seconds: float) -> str:
