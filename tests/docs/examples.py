@@ -39,6 +39,9 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 120
 """Seconds that a block may run, and that the service may take to start."""
 
+DEMO = "make demo"
+"""The command by which readers of most pages start a service and a site."""
+
 VOLATILE = frozenset({"age", "wait"})
 """Members whose value is not compared."""
 
@@ -76,7 +79,7 @@ def blocks(page: str) -> Iterator[Block]:
 class Reader:
     """Runs the examples of a page in order, in a directory with copies of the files and links to the folders of ROOT.
 
-    A page that does not start the service itself asks the one that another reader, `demo`, has started.
+    A page that starts no service with settings of its own asks the one of another reader, `demo`, which ran DEMO.
     """
 
     def __init__(self, directory: Path, demo: "Reader | None" = None) -> None:
@@ -117,8 +120,9 @@ class Reader:
     def follow(self, page: str) -> None:
         """Run a page. Raises AssertionError with the line if the page is wrong."""
         every = list(blocks(page))
-        if self._demo is not None and not any(block.mark == "background" for block in every):
+        if self._demo is not None and all(block.text.strip() == DEMO for block in every if block.mark == "background"):
             self._ports = self._demo._ports
+            every = [block for block in every if block.mark != "background"]
         for block in every:
             try:
                 self._do(block)

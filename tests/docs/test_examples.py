@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.examples import ROOT, Reader, blocks, check_json, check_text, read_json
+from tests.docs.examples import DEMO, ROOT, Reader, blocks, check_json, check_text, read_json
 
-PAGES = [ROOT / "README.md", ROOT / "core" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FIRST = [ROOT / name for name in ("README.md", "core/README.md", "docs/tutorial.md")]
+"""What readers read of a service that has not been asked much."""
+PAGES = [*FIRST, *sorted(set((ROOT / "docs").rglob("*.md")) - set(FIRST))]
 WITH_EXAMPLES = [page for page in PAGES if any(blocks(page.read_text()))]
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """A service, for all pages that do not start one themselves."""
+    """A service for all pages that start none with settings of their own."""
     with Reader(tmp_path_factory.mktemp("demo")) as reader:
-        reader.start("make demo")
+        reader.start(DEMO)
         yield reader
 
 
