@@ -8,8 +8,8 @@ requests. While the store is down, each process counts alone, and settles when t
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,11 +82,9 @@ class Quotas:
         self._drop_full_buckets()
         await in_batches(BackgroundTask.QUOTAS, list(self._buckets), _BATCH, self._settle, unless=StoreDown)
 
-    @asynccontextmanager
-    async def running(self, interval: float = SETTLE_INTERVAL) -> AsyncIterator[None]:
+    def running(self, interval: float = SETTLE_INTERVAL) -> AbstractAsyncContextManager[None]:
         """Settle every `interval` seconds for as long as the block lasts."""
-        async with periodically(BackgroundTask.QUOTAS, self.settle, interval, ignoring=StoreDown):
-            yield
+        return periodically(BackgroundTask.QUOTAS, self.settle, interval, ignoring=StoreDown)
 
     async def _settle(self, ids: Sequence[str]) -> None:
         buckets = [self._buckets[key_id] for key_id in ids]
