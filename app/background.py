@@ -143,26 +143,35 @@ def repeatedly(task: BackgroundTask, step: Callable[[], Awaitable[object]]) -> A
     return background(task, partial(_repeat, task, step))
 
 
-def periodically(
+@asynccontextmanager
+async def periodically(
     task: BackgroundTask,
     work: Callable[[], Awaitable[object]],
     every: float,
     *,
     ignoring: Errors = (),
-) -> AbstractAsyncContextManager[None]:
+    at_once: bool = False,
+) -> AsyncIterator[None]:
     """Call `work` every `every` seconds while the block lasts, starting with a pause.
 
-    Errors in `ignoring` are ignored, and others reported.
+    Errors in `ignoring` are ignored, and others reported. `at_once`: call it before the block begins, too, which raises
+    the others.
     """
 
-    async def step() -> None:
-        await asyncio.sleep(every)
+    async def call() -> None:
         try:
             await work()
         except ignoring:
             return
 
-    return repeatedly(task, step)
+    async def step() -> None:
+        await asyncio.sleep(every)
+        await call()
+
+    if at_once:
+        await call()
+    async with repeatedly(task, step):
+        yield
 
 
 async def in_batches(

@@ -1,11 +1,12 @@
-"""Cancelling tasks until they end."""
+"""Cancelling tasks until they end, and calling what is called again and again."""
 
 import asyncio
 from functools import partial
 
+import pytest
 from redis.asyncio import Redis
 
-from app.background import cancel_and_wait
+from app.background import BackgroundTask, cancel_and_wait, periodically
 from app.cache.invalidation import InvalidationListener
 from app.redis.connect import connect, subscriber
 
@@ -44,6 +45,21 @@ async def test_a_task_that_has_ended_is_not_cancelled() -> None:
     await asyncio.wait([task])
     await cancel_and_wait([task])
     assert isinstance(task.exception(), LookupError)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_work_may_be_called_before_the_block_begins(at_once: bool) -> None:
+    calls: list[None] = []
+
+    async def work() -> None:
+        calls.append(None)
+        raise LookupError
+
+    async with periodically(BackgroundTask.GAUGES, work, 3600.0, ignoring=LookupError, at_once=at_once):
+        assert len(calls) == at_once
+    with pytest.raises(LookupError):
+        async with periodically(BackgroundTask.GAUGES, work, 3600.0, at_once=True):
+            pytest.fail("the block began")
 
 
 async def test_a_listener_can_be_cancelled_at_any_step_of_subscribing(store_url: str, store_client: Redis) -> None:

@@ -1,7 +1,7 @@
 """Each process's replica of the edge facts: complete, in memory, and at most a few seconds behind the store."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from app.background import BackgroundTask, Surviving, periodically
 from app.edge.facts import FACT_ORIGINS, REFUSALS, EdgeFact, EdgeTable
@@ -61,10 +61,6 @@ class EdgeFacts:
             if len(changes.entries) < ORIGINS_PER_CALL:
                 return
 
-    @asynccontextmanager
-    async def syncing(self, every: float = FACTS_EVERY) -> AsyncIterator[None]:
+    def syncing(self, every: float = FACTS_EVERY) -> AbstractAsyncContextManager[None]:
         """While the block lasts, read changes every so many seconds; the block begins after the first read."""
-        with suppress(StoreDown):
-            await self.sync()
-        async with periodically(BackgroundTask.EDGE_FACTS, self.sync, every, ignoring=StoreDown):
-            yield
+        return periodically(BackgroundTask.EDGE_FACTS, self.sync, every, ignoring=StoreDown, at_once=True)

@@ -1,7 +1,6 @@
 """The secret that permits are signed with: from the settings, or agreed on by the fleet in the store."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from secrets import token_bytes
 from typing import Final
 
@@ -38,15 +37,11 @@ class FleetSecret:
         """The secret to sign permits with."""
         return self.accepted[0]
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Follow the fleet's secret for as long as the block lasts."""
         if self._fixed:
-            yield
-            return
-        await self.agree()
-        async with periodically(BackgroundTask.PERMIT_KEYS, self.agree, READ_INTERVAL):
-            yield
+            return nullcontext()
+        return periodically(BackgroundTask.PERMIT_KEYS, self.agree, READ_INTERVAL, at_once=True)
 
     async def agree(self) -> None:
         """Write the current secret to the store if it has none, and adopt the one that it has.

@@ -1,7 +1,7 @@
 """The rank of each process in its fleet, agreed on through the store, for times when the store is down."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 
 from app.background import BackgroundTask, periodically
@@ -38,12 +38,9 @@ class FleetMembership:
         self._name = name
         self.rank: Rank | None = None
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Announce this process to the fleet for as long as the block lasts."""
-        await self.announce()
-        async with periodically(BackgroundTask.MEMBERSHIP, self.announce, ANNOUNCE_INTERVAL):
-            yield
+        return periodically(BackgroundTask.MEMBERSHIP, self.announce, ANNOUNCE_INTERVAL, at_once=True)
 
     async def announce(self) -> None:
         """Announce this process and read its rank; without the store, the last rank stays."""
