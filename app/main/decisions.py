@@ -14,7 +14,7 @@ from app.decide import Decider
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
-from app.decision_log.sinks import FileSink, StreamSink
+from app.decision_log.sinks import FileSink, Sink, StreamSink
 from app.edge.redis_edge import RedisEdge
 from app.edge.replica import EdgeFacts
 from app.history.reader import HistoryReader
@@ -85,8 +85,7 @@ def _decision_log(settings: Settings, store: Store, metrics: Metrics) -> Decisio
     name = settings.decision_log
     if name is None or settings.decision_log_share == 0:
         return None
-    file = FileSink(None if name == "stdout" else Path(name))
-    sink = StreamSink(store.redis) if name == "redis" else file
+    sink: Sink = StreamSink(store.redis) if name == "redis" else FileSink(None if name == "stdout" else Path(name))
     writer = LineWriter(settings.decision_log_url, forbidden=settings.forbidden)
     chain = Chain(process_name(), time.time, _signing(settings.decision_log_key_file))
     return DecisionLog(sink, writer, settings.decision_log_share, metrics.decision_log_lost.inc, chain)
