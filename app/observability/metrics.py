@@ -106,18 +106,25 @@ class Metrics:
         self._exposition = Exposition()
         registry = self._exposition.registry
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"robots_{name}", text, labels, registry=registry)
+        def counter(name: str, text: str) -> Counter:
+            return Counter(f"robots_{name}", text, registry=registry)
+
+        def counters(name: str, text: str, *labels: str) -> Callable[..., Counter]:
+            # By the labels' values, since the library takes longer to look one up than to count.
+            return cache(Counter(f"robots_{name}", text, labels, registry=registry).labels)
 
         def gauge(mode: GaugeMode, name: str, text: str, *labels: str) -> Gauge:
             return Gauge(f"robots_{name}", text, labels, registry=registry, multiprocess_mode=mode)
 
-        def histogram(name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
-            return Histogram(f"robots_{name}", text, labels, registry=registry, buckets=buckets)
+        def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
+            return Histogram(f"robots_{name}", text, registry=registry, buckets=buckets)
 
-        requests = counter("requests", "Requests answered.", "route", "method", "status")
-        decisions = counter("decisions", "Decisions given.", "verdict", "reason", "source", "dialect")
-        decision_seconds = histogram(
+        def histograms(name: str, text: str, buckets: Sequence[float], label: str) -> Callable[..., Histogram]:
+            return cache(Histogram(f"robots_{name}", text, (label,), registry=registry, buckets=buckets).labels)
+
+        self._requests = counters("requests", "Requests answered.", "route", "method", "status")
+        self._decisions = counters("decisions", "Decisions given.", "verdict", "reason", "source", "dialect")
+        self._decision_seconds = histograms(
             "decision_seconds",
             "Time from a question to its answer, including waits, by the source of the file.",
             _DECISION_SECONDS,
@@ -127,40 +134,39 @@ class Metrics:
             "decisions_overloaded",
             "Questions not answered because the fetch queue was full, or the process overloaded.",
         )
-        self._fetches = counter("fetches", "Completed fetches.", "outcome", "cause", "status")
-        self._fetch_seconds = histogram(
+        self._fetches = counters("fetches", "Completed fetches.", "outcome", "cause", "status")
+        self._fetch_seconds = histograms(
             "fetch_seconds", "Duration of fetches, including time in the queue.", _FETCH_SECONDS, "outcome"
         )
         self.fetches_overloaded = counter("fetches_overloaded", "Fetches not started because the queue was full.")
         self.fetches_contradicted = counter(
             "fetches_contradicted", "Origins that this process could not reach and another process could."
         )
-        self._helper_calls = counter("helper_calls", "Pieces of long work done by helper processes.", "outcome")
+        self._helper_calls = counters("helper_calls", "Pieces of long work done by helper processes.", "outcome")
         self._helper_seconds = counter("helper_cpu_seconds", "CPU time that they took.")
-        self._requests_overloaded = counter(
+        self._requests_overloaded = counters(
             "requests_overloaded", "Requests refused because the process had too much to do.", "reason"
         )
-        self._rejected = counter("requests_rejected", "Requests rejected for their API key or quota.", "reason")
-        self._overridden = counter("overrides_applied", "Decisions that an override changed or confirmed.", "action")
-        self._shadowed = counter(
+        self._rejected = counters("requests_rejected", "Requests rejected for their API key or quota.", "reason")
+        self._overridden = counters("overrides_applied", "Decisions that an override changed or confirmed.", "action")
+        self._shadowed = counters(
             "overrides_shadowed",
             "Decisions that an override in shadow mode would have applied to.",
             "action",
             "differs",
         )
-        purposes = counter(
+        self._purposes = counters(
             "purposes_judged", "Purposes of questions, by what the site states.", "purpose", "state", "enforced"
         )
-        self._background_failures = counter(
+        self._background_failures = counters(
             "background_failures", "Records that a background task failed at unexpectedly, and left out.", "task"
         )
         self.history_lost = counter("history_lost", "Versions missing from the history.")
         self.archive_lost = counter("archive_lost", "Versions missing from the archive.")
         self.decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
-        self._permits = counter("permits", "Permits requested.", "outcome")
-        bounds = counter("permit_bounds", "Permits granted, by what decided their interval.", "bound")
-        self._of_bound = cache(bounds.labels)
-        self._pool_permits = counter("pool_permits", "Permits granted in the pools that the table names.", "pool")
+        self._permits = counters("permits", "Permits requested.", "outcome")
+        self._bounds = counters("permit_bounds", "Permits granted, by what decided their interval.", "bound")
+        self._pool_permits = counters("pool_permits", "Permits granted in the pools that the table names.", "pool")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
         self.store_clock_steps = counter(
             "store_clock_steps", "Permit queues moved because the clock of the store was set."
@@ -168,16 +174,16 @@ class Metrics:
         self._permit_wait = histogram(
             "permit_wait_seconds", "Time from the grant of a permit to its slot.", _WAIT_SECONDS
         )
-        self._outcomes = counter("outcomes", "Outcomes of permits that callers reported.", "outcome")
+        self._outcomes = counters("outcomes", "Outcomes of permits that callers reported.", "outcome")
         self._page_seconds = histogram("page_seconds", "Duration of page fetches, as callers reported.", _FETCH_SECONDS)
         self._backoffs = counter("backoffs", "Backoffs started or extended by a 429 or 503 of a page.")
         self.backoffs_given_back = counter(
             "backoffs_given_back", "Backoffs that a process knew and the store did not, given back to it."
         )
-        self._store_failures = counter("store_failures", "Failed calls to the store.", "kind")
+        self._store_failures = counters("store_failures", "Failed calls to the store.", "kind")
         self.store_seconds = histogram("store_seconds", "Duration of calls to the store.", _STORE_SECONDS)
-        key_requests = counter("key_requests", "Requests authenticated by an API key.", "key", "status")
-        key_refusals = counter("key_quota_exceeded", "Requests beyond the quota of an API key.", "key")
+        self._key_requests = counters("key_requests", "Requests authenticated by an API key.", "key", "status")
+        self._key_refusals = counters("key_quota_exceeded", "Requests beyond the quota of an API key.", "key")
         self._lag = histogram(
             "event_loop_lag_seconds", "Delay of a timer of the event loop, sampled ten times a second.", _LAG_SECONDS
         )
@@ -186,57 +192,48 @@ class Metrics:
         self._bytes = gauge("livesum", "memory_bytes", "Bytes in the in-process caches.", "cache")
         self._entries = gauge("livesum", "memory_entries", "Entries of the in-process caches.", "cache")
         self._gauges = {name: gauge(mode, name, text) for name, (mode, text) in _GAUGES.items()}
-        # The children by their labels, since the library takes longer to look one up than to count.
-        self._of_request = cache(requests.labels)
-        self._of_decision = cache(decisions.labels)
-        self._of_source = cache(decision_seconds.labels)
-        self._of_override = cache(self._overridden.labels)
-        self._of_shadow = cache(self._shadowed.labels)
-        self._of_purpose = cache(purposes.labels)
         self._purposes_pending: collections.Counter[tuple[tuple[tuple[str, str], ...], bool]] = collections.Counter()
-        self._of_key = cache(key_requests.labels)
-        self._of_refused_key = cache(key_refusals.labels)
         self._keys: set[str] = set()
         # A counter that does not exist until its first event hides that event from rate().
         for kind in _STORE_FAILURES:
-            self._store_failures.labels(kind)
+            self._store_failures(kind)
         for task in BackgroundTask:
-            self._background_failures.labels(task)
+            self._background_failures(task)
 
     def answered(self, route: str, method: str, status: int, *, deferred: bool = False) -> None:
         """Count a response; `route` is the matched path template, or "" for none."""
         counted = DEFERRED if deferred else _class_of(status)
-        self._of_request(route, method if method in _METHODS else "other", counted).inc()
+        self._requests(route, method if method in _METHODS else "other", counted).inc()
 
     def decided(
         self, verdict: str, reason: str, source: str, dialect: str, seconds: float | None = None, times: int = 1
     ) -> None:
         """Count a decision, given `times` times; `seconds` is its latency, None for an item of a batch."""
-        self._of_decision(verdict, reason, source, dialect).inc(times)
+        self._decisions(verdict, reason, source, dialect).inc(times)
         if seconds is not None:
-            self._of_source(source).observe(seconds)
+            self._decision_seconds(source).observe(seconds)
 
     def helper_called(self, outcome: str, seconds: float) -> None:
         """Count a call to a helper process, and the CPU seconds that it took."""
-        self._helper_calls.labels(outcome).inc()
+        self._helper_calls(outcome).inc()
         self._helper_seconds.inc(seconds)
 
     def request_overloaded(self, reason: str) -> None:
         """Count a request refused because the process had too much to do; `reason` comes from a small fixed set."""
-        self._requests_overloaded.labels(reason).inc()
+        self._requests_overloaded(reason).inc()
 
     def rejected(self, reason: str) -> None:
         """Count a request without a valid API key or beyond its quota; `reason` comes from a small fixed set."""
-        self._rejected.labels(reason).inc()
+        self._rejected(reason).inc()
 
     def key_used(self, key: str, status: int) -> None:
         """Count a request that the API key with this id authenticated, by the status of its response."""
-        self._of_key(self._counted(key), _class_of(status)).inc()
+        self._key_requests(self._counted(key), _class_of(status)).inc()
 
     def quota_exceeded(self, key: str) -> None:
         """Count a request that exceeded the quota of the API key with this id."""
         self.rejected("quota-exceeded")
-        self._of_refused_key(self._counted(key)).inc()
+        self._key_refusals(self._counted(key)).inc()
 
     def _counted(self, key: str) -> str:
         if key not in self._keys:
@@ -247,11 +244,11 @@ class Metrics:
 
     def overridden(self, action: str) -> None:
         """Count a decision to which an override with this action was applied."""
-        self._of_override(action).inc()
+        self._overridden(action).inc()
 
     def shadowed(self, action: str, *, differs: bool) -> None:
         """Count a decision that a shadow override applies to; `differs`: it would have changed the verdict."""
-        self._of_shadow(action, "true" if differs else "false").inc()
+        self._shadowed(action, "true" if differs else "false").inc()
 
     def purposes_judged(self, states: tuple[tuple[str, str], ...], *, enforced: bool) -> None:
         """Count the purposes of a question, each with what the site says about it.
@@ -264,45 +261,45 @@ class Metrics:
         pending, self._purposes_pending = self._purposes_pending, collections.Counter()
         for (states, enforced), times in pending.items():
             for purpose, state in states:
-                self._of_purpose(purpose, state, "true" if enforced else "false").inc(times)
+                self._purposes(purpose, state, "true" if enforced else "false").inc(times)
 
     def fetched(self, found: Access | NotModified, seconds: float) -> None:
         """Count a completed fetch and its duration."""
         outcome, cause, status = labels(found)
-        self._fetches.labels(outcome, cause, status).inc()
-        self._fetch_seconds.labels(outcome).observe(seconds)
+        self._fetches(outcome, cause, status).inc()
+        self._fetch_seconds(outcome).observe(seconds)
 
     def background_failed(self, task: BackgroundTask) -> None:
         """Count an unexpected failure of a background task."""
-        self._background_failures.labels(task).inc()
+        self._background_failures(task).inc()
 
     def permit_granted(self, wait: float, bound: str, pool: str | None = None, *, degraded: bool) -> None:
         """Count a permit whose slot begins in `wait` seconds, and whose interval `bound` decided.
 
         `pool` is one that the operator has named.
         """
-        self._of_bound(bound).inc()
-        self._permits.labels("granted").inc()
+        self._bounds(bound).inc()
+        self._permits("granted").inc()
         if pool is not None:
-            self._pool_permits.labels(pool).inc()
+            self._pool_permits(pool).inc()
         self._permit_wait.observe(wait)
         self._permits_degraded.inc(degraded)
 
     def permit_denied(self, outcome: str, *, degraded: bool = False) -> None:
         """Count a permit that was denied; `outcome` comes from a small fixed set."""
-        self._permits.labels(outcome).inc()
+        self._permits(outcome).inc()
         self._permits_degraded.inc(degraded)
 
     def outcome(self, status: int | None, elapsed: float | None, *, released: bool, backoff: bool) -> None:
         """Count a reported outcome: the status and seconds of the page, or a slot that was released unused."""
-        self._outcomes.labels("released" if released else _class_of(status)).inc()
+        self._outcomes("released" if released else _class_of(status)).inc()
         self._backoffs.inc(backoff)
         if elapsed is not None:
             self._page_seconds.observe(elapsed)
 
     def store_failed(self, kind: str) -> None:
         """Count a failed call to the store; `kind` comes from a small fixed set."""
-        self._store_failures.labels(kind).inc()
+        self._store_failures(kind).inc()
 
     def update_gauges(self) -> None:
         """Set the gauges to the current state of this process, and add what was counted beside the counters."""
