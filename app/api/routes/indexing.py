@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Annotated
 
 from fastapi import Request, Response
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from app.api.json_bodies import RequestModel
 from app.api.problems import Problem, documented
@@ -58,6 +59,13 @@ class HeaderIn(RequestModel):
     value: _FieldText
 
 
+def _of_x_robots_tag(field: object) -> object:
+    return {"name": X_ROBOTS_TAG, "value": field} if isinstance(field, str) else field
+
+
+_Header = Annotated[HeaderIn, BeforeValidator(_of_x_robots_tag, json_schema_input_type=_FieldText | HeaderIn)]
+
+
 class MetaIn(RequestModel):
     """A meta tag."""
 
@@ -72,7 +80,7 @@ class IndexingIn(QuestionNowIn, RequestModel):
         None, description="The page's URL: the answer then joins the verdict of `GET /v1/allowed`."
     )
     agent: SeveralAgents = Field(alias="agents", description=AGENT_TEXT)
-    headers: list[_FieldText | HeaderIn] = Field(
+    headers: list[_Header] = Field(
         [],
         max_length=COUNT_LIMIT,
         fail_fast=True,
@@ -94,16 +102,18 @@ async def indexing(request: Request, page: IndexingIn) -> Response:
     known = services.agents()
     question = _question(page, asking(request))
     at = instant_from(page.at) or services.now()
-    size = sum(map(_size, page.headers)) + sum(len(meta.name) + len(meta.content) for meta in page.metas)
+    headers = [
+        PageField(f"header {number}", it.name.strip().lower(), it.value) for number, it in enumerate(page.headers, 1)
+    ]
+    metas = [(meta.name, meta.content) for meta in page.metas]
+    size = sum(len(it.name) + len(it.value) for it in headers) + sum(map(len, chain.from_iterable(metas)))
     _check_size(size)
     decision = None if question is None else await services.decider.decide(question)
     of_page = await _metas_of(request, page.html or "")
     _check_size(size + of_page.size)
     agent = agent_from(page.agent, known)
     notes = agent_notes(agent, dialect_from(page.dialect, agent))
-    headers = [_header(number, header) for number, header in enumerate(page.headers, 1)]
-    metas = [*((meta.name, meta.content) for meta in page.metas), *of_page.tags]
-    answer = _answer(agent.chain, notes, headers, metas, decision, at)
+    answer = _answer(agent.chain, notes, headers, [*metas, *of_page.tags], decision, at)
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
@@ -135,13 +145,8 @@ def _answer(
     # Header fields of other names keep their places, by which sources are numbered.
     found = effective(tokens, [field.value if field.name == X_ROBOTS_TAG else "" for field in headers], metas)
     verdict = None if decision is None else decision.verdict
-    fields = [
-        *headers,
-        *(
-            PageField(f"meta {number}", name.strip().lower(), content)
-            for number, (name, content) in enumerate(metas, 1)
-        ),
-    ]
+    tags = [PageField(f"meta {number}", it[0].strip().lower(), it[1]) for number, it in enumerate(metas, 1)]
+    fields = [*headers, *tags]
     purposes = judge_page(judge_every_purpose(decision), fields, found.sources)
     joined = join(found, verdict, at, None if decision is None else decision.purposes, unread_fields(fields))
     after = found.unavailable_after
@@ -172,17 +177,6 @@ def _answer(
         version=None if decision is None else decision.version,
         notes=notes_out([*notes, *joined.notes]) or [],
     )
-
-
-def _header(number: int, header: str | HeaderIn) -> PageField:
-    where = f"header {number}"
-    if isinstance(header, str):
-        return PageField(where, X_ROBOTS_TAG, header)
-    return PageField(where, header.name.strip().lower(), header.value)
-
-
-def _size(header: str | HeaderIn) -> int:
-    return len(header) if isinstance(header, str) else len(header.name) + len(header.value)
 
 
 def _check_size(size: int) -> None:
