@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.service_process import started
+from tests.clients.serving import service
 
 
 @pytest.fixture(scope="session")
 def service_url() -> Iterator[str]:
     """The URL of a service that remembers the origins of earlier tests: serve others at `new_address()`."""
-    # No access log: nothing reads the output of the process once it has started.
-    with started(PACE_FLOOR="0.01", ACCESS_LOG="false") as service:
-        yield service.url
+    with service(PACE_FLOOR="0.01") as url:
+        yield url

@@ -14,11 +14,11 @@ import pytest
 from robots_decisions.cli.access_log import LOGGED_LINE_LIMIT
 
 from tests.clients.commands import run
+from tests.clients.serving import service
 from tests.clients.site import new_address
 from tests.faults.until import until, until_so
-from tests.operator_token import TOKEN_FILE, TOKEN_HEADER
+from tests.operator_token import TOKEN_HEADER
 from tests.origins import Exchange, LoopbackOrigin, serve, text
-from tests.service_process import started
 
 FIRST = "User-agent: *\nDisallow: /old\n"
 SECOND = "User-agent: *\n\nDisallow: /new\n"
@@ -44,9 +44,8 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     folder = tmp_path_factory.mktemp("audited")
     log, agents = folder / "decisions", folder / "agents.toml"
     agents.write_text(AGENTS)
-    settings = {"DECISION_LOG": str(log), "AGENTS_FILE": str(agents), "OPERATOR_TOKEN_FILE": str(TOKEN_FILE)}
-    with started(ACCESS_LOG="false", **settings) as service:
-        yield Audited(service.url, log)
+    with service(DECISION_LOG=str(log), AGENTS_FILE=str(agents)) as url:
+        yield Audited(url, log)
 
 
 async def history(url: str, origin: LoopbackOrigin, **others: str) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ import base64
 import gzip
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,12 @@ from tests.clients.crawling import SOURCES
 from tests.faults.until import until
 from tests.operator_token import TOKEN_FILE
 from tests.origins import Exchange, Reply, serve, text
-from tests.service_process import started
 
 RULES = b"User-agent: *\nDisallow: /private/\n"
 DATE = "2026-01-02T03:04:05Z"
 PLAIN = ("Content-Type", "text/plain")
 KEY = TOKEN_FILE.read_text().strip()
 USED = {"ingested": {"in_use": True}}
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[str]:
-    with started(OPERATOR_TOKEN_FILE=str(TOKEN_FILE), ACCESS_LOG="false") as service:
-        yield service.url
 
 
 class Warc:
@@ -127,21 +120,21 @@ async def sent_from(tmp_path: Path, *warcs: Warc, arguments: Sequence[str] = ())
 @pytest.mark.parametrize("compressed", [True, False])
 @pytest.mark.parametrize("from_stdin", [True, False])
 async def test_a_service_answers_by_what_a_crawl_stored(
-    service: str, tmp_path: Path, *, compressed: bool, from_stdin: bool
+    service_url: str, tmp_path: Path, *, compressed: bool, from_stdin: bool
 ) -> None:
     site = f"https://www-{compressed}-{from_stdin}.example.com"
     warc = (
         Warc(compressed=compressed).add(f"{site}/page", b"<html>").add(f"{site}/robots.txt").add(f"{site}/a/robots.txt")
     )
     file = "-" if from_stdin else warc.to(tmp_path / "crawl.warc.gz")
-    ended = await ingest(service, file, given=warc.data if from_stdin else b"")
+    ended = await ingest(service_url, file, given=warc.data if from_stdin else b"")
     assert (ended.code, ended.out) == (0, ""), ended.err
     assert ended.err == "1 response for robots.txt: 1 earlier than what the service knows\n"
-    found = await until(lambda: asyncio.to_thread(history, service, site), bool)
+    found = await until(lambda: asyncio.to_thread(history, service_url, site), bool)
     [version] = found
     assert (version["from"], version["source"], version["status"]) == (DATE, "ingested", 200)
     asked = {"url": f"{site}/private/a", "agent": "a", "as_of": "2026-01-02T04:00:00Z"}
-    assert httpx2.get(f"{service}/v1/allowed", params=asked).json()["verdict"] == "disallow"
+    assert httpx2.get(f"{service_url}/v1/allowed", params=asked).json()["verdict"] == "disallow"
 
 
 async def test_a_redirect_is_followed_within_the_files(tmp_path: Path) -> None:
@@ -263,11 +256,11 @@ async def test_what_is_not_sent_is_counted(tmp_path: Path) -> None:
     assert len(taking.sent) == 1
 
 
-async def test_what_the_service_refuses_is_named(service: str, tmp_path: Path) -> None:
+async def test_what_the_service_refuses_is_named(service_url: str, tmp_path: Path) -> None:
     brotli = ("Content-Encoding", "br")
     warc = Warc().add("http://a.example/robots.txt", b"\1", "200 OK", brotli).add("http://b.example/robots.txt")
     path = warc.to(tmp_path / "crawl.warc.gz")
-    ended = await ingest(service, path)
+    ended = await ingest(service_url, path)
     refused, summary = ended.err.splitlines()
     assert refused.startswith(f"{path}, record 1: http://a.example/robots.txt: 422: ")
     assert "'br'" in refused
@@ -275,8 +268,8 @@ async def test_what_the_service_refuses_is_named(service: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("key", ["", "no-operator"])
-async def test_without_the_scope_it_ends(service: str, tmp_path: Path, key: str) -> None:
-    ended = await ingest(service, Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz"), key=key)
+async def test_without_the_scope_it_ends(service_url: str, tmp_path: Path, key: str) -> None:
+    ended = await ingest(service_url, Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz"), key=key)
     assert ended.code == 3
     assert " answers 401: " in ended.err
     assert ended.err.endswith("Set ROBOTS_API_KEY to an API key of the service.\n")
