@@ -193,21 +193,23 @@ def dialect_named(name: str, parameter: str = "dialect") -> Dialect:
 
 def instant_from(text: str | None, parameter: str = "at") -> datetime | None:
     """Parse an RFC 3339 instant between the years 1970 and 9998; None for None."""
-    at = None if text is None else read_instant(text)
-    if at is None and text is not None:
+    return None if text is None else _instant(text, parameter)
+
+
+def past_from(text: str, now: datetime, parameter: str = "as_of", ahead: float = 0.0) -> datetime:
+    """Parse an RFC 3339 instant that is not in the future; one that is so by up to `ahead` seconds counts as now."""
+    at = _instant(text, parameter)
+    if at > now + timedelta(seconds=ahead):
+        raise BadQuestion(parameter, text, f"{text!r} is in the future; the service's time is {rfc3339(now)}.")
+    return min(at, now)
+
+
+def _instant(text: str, parameter: str) -> datetime:
+    at = read_instant(text)
+    if at is None:
         detail = f"{text[:100]!r} is not an RFC 3339 instant between 1970 and 9998, such as 2026-11-21T18:30:00Z."
         raise BadQuestion(parameter, text, detail)
     return at
-
-
-def past_from(text: str, now: datetime, parameter: str = "as_of", ahead: float = 0.0) -> datetime | None:
-    """Parse an RFC 3339 instant that is not in the future; one that is so by up to `ahead` seconds counts as now."""
-    at = instant_from(text, parameter)
-    if at is None or at <= now:
-        return at
-    if at > now + timedelta(seconds=ahead):
-        raise BadQuestion(parameter, text, f"{text!r} is in the future; the service's time is {rfc3339(now)}.")
-    return now
 
 
 def asked_policy(purposes: Sequence[Purpose] | None, caller: PurposePolicy) -> PurposePolicy | None:

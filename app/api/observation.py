@@ -88,7 +88,6 @@ def read_observation(sent: ObservationIn, origin: Origin, now: datetime) -> Obse
         detail = "304 says that a copy is still current. Send that copy, with status 200 and the instant of the 304."
         raise bad_value("status", 304, detail)
     at = past_from(sent.observed_at, now, "observed_at", CLOCK_AHEAD)
-    assert at is not None  # noqa: S101 - only None is read as None
     fetched = _fetched(sent, at.timestamp(), _final_url(sent.final_url, origin))
     return Observation(recognise_challenge(fetched), at.timestamp())
 
