@@ -38,7 +38,9 @@ def rendered(*values: str, release: str = "robots-decisions", files: tuple[str, 
 
 def objects(*values: str, **options: Any) -> dict[tuple[str, str], Any]:
     """The rendered objects by kind and name."""
-    documents = [document for document in yaml.safe_load_all(rendered(*values, **options)) if document is not None]
+    documents = [
+        document for document in yaml.load_all(rendered(*values, **options), yaml.CSafeLoader) if document is not None
+    ]
     found = {(document["kind"], document["metadata"]["name"]): document for document in documents}
     assert len(found) == len(documents), "two objects have one name"
     return found

@@ -1,6 +1,7 @@
 """Every value of the chart changes what is rendered, and two releases fit in a namespace."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from tests.helm.render import CHART, TRIAL, Refused, leaves, objects, rendered
 EVERY = Path(__file__).with_name("every-value.yaml")
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 DEFAULTS = leaves(yaml.safe_load((CHART / "values.yaml").read_text()), SCHEMA)
-SET = leaves(yaml.safe_load(EVERY.read_text()), SCHEMA)
+VALUES = yaml.safe_load(EVERY.read_text())
+SET = leaves(VALUES, SCHEMA)
 SWITCHES = {
     "image.digest": f"sha256:{'0' * 64}",
     "allowUnauthenticated": "false",
@@ -40,14 +42,14 @@ def test_the_file_sets_every_value() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_each_value_has_an_effect(name: str, tmp_path: Path) -> None:
-    values = yaml.safe_load(EVERY.read_text())
+    values = deepcopy(VALUES)
     *path, last = name.split(".")
     inner = values
     for part in path:
         inner = inner[part]
     del inner[last]
-    others = tmp_path / "values.yaml"
-    others.write_text(yaml.safe_dump(values))
+    others = tmp_path / "values.json"
+    others.write_text(json.dumps(values))
     try:
         default = rendered(files=(str(others),))
     except Refused:
