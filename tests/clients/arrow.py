@@ -17,12 +17,15 @@ from datetime import datetime
 import pyarrow as pa
 from robots_core.arrow import Bundle, decide
 
-path, asked, options = json.load(sys.stdin)
-if "at" in options:
-    options["at"] = datetime.fromisoformat(options["at"])
+path, asked, *each = json.load(sys.stdin)
 urls, agents = zip(*asked)
-answers = decide(pa.table({"url": urls, "agent": agents}), Bundle.open(path), **options)
-json.dump([list(row.values()) for row in answers.to_pylist()], sys.stdout)
+found = []
+for options in each:
+    if "at" in options:
+        options["at"] = datetime.fromisoformat(options["at"])
+    answers = decide(pa.table({"url": urls, "agent": agents}), Bundle.open(path), **options)
+    found.append([list(row.values()) for row in answers.to_pylist()])
+json.dump(found, sys.stdout)
 """
 
 
@@ -38,9 +41,11 @@ async def make_bundle(*arguments: str, **others: Any) -> Ended:
     return await run("bundle", *arguments, python=crawlers(), **others)
 
 
-async def decided(bundle: Path, asked: Sequence[tuple[str, str]], options: Mapping[str, object]) -> list[list[Any]]:
-    """The rows of robots_core.arrow.decide, by a bundle."""
-    given = json.dumps([str(bundle), asked, options])
+async def decided(
+    bundle: Path, asked: Sequence[tuple[str, str]], *options: Mapping[str, object]
+) -> list[list[list[Any]]]:
+    """The rows of robots_core.arrow.decide by a bundle, with each of these options."""
+    given = json.dumps([str(bundle), asked, *options])
     return list(json.loads(await in_arrow(DECIDE, given)))
 
 

@@ -1,5 +1,6 @@
 """The Helm chart as Helm renders it; each set of values once."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,8 @@ def rendered(*values: str, release: str = "robots-decisions", files: tuple[str, 
         command += ["--values", file]
     for value in values:
         command += ["--set-json" if value.partition("=")[2][:1] in '[{"' else "--set", value]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    quick = {**os.environ, "GOGC": "off"}  # a fifth of its CPU time would go into collecting garbage
+    done = subprocess.run(command, env=quick, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         raise Refused(done.stderr)
     return done.stdout

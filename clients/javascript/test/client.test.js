@@ -11,7 +11,7 @@ const started = async (server) => (running.push(server), server);
 let real;
 
 before(async () => {
-  real = await service({ PACE_FLOOR: '0.05' });
+  real = await service();
 });
 after(async () => {
   await real.close();

@@ -26,7 +26,7 @@ async function crawl(url, urls, options = {}) {
 }
 
 test('crawlee keeps the pace, fetches nothing that is disallowed, and reports', async () => {
-  const real = await service({ PACE_FLOOR: '0.05' });
+  const real = await service();
   const origin = await site('User-agent: *\nDisallow: /private/\nCrawl-delay: 0.2\n', {
     '/busy': [[503, { 'retry-after': '1' }], [200, {}]],
     '/moved': [[302, { location: '/private/moved' }]],

@@ -65,10 +65,12 @@ export const disallow = () => ({
   verdict: 'disallow', allowed: false, reason: 'rule', rule: { directive: 'disallow', pattern: '/private/', line: 2 },
 });
 
-/** The service itself, as `make run` starts it. */
-export async function service(settings = {}) {
-  const { REDIS_URL, MAKEFLAGS, MAKELEVEL, ...rest } = process.env;
-  const environment = { ...rest, PORT: '0', ALLOW_ADDRESSES: '127.0.0.0/8', ALLOW_PORTS: '*', ...settings };
+/** The service itself: the one at SERVICE_URL, or one as `make run` starts it. The sites are ports of one host. */
+export async function service() {
+  const { SERVICE_URL, REDIS_URL, MAKEFLAGS, MAKELEVEL, ...rest } = process.env;
+  if (SERVICE_URL) return { url: SERVICE_URL, close: async () => {} };
+  const settings = { PORT: '0', ALLOW_ADDRESSES: '127.0.0.0/8', ALLOW_PORTS: '*', PACE_BY: 'origin', PACE_FLOOR: '0.05' };
+  const environment = { ...rest, ...settings };
   const child = spawn('make', ['--silent', 'run'], { cwd: ROOT, env: environment, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let [url, said] = [null, ''];
   await new Promise((resolve, reject) => {

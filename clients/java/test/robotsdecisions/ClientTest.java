@@ -36,7 +36,7 @@ public class ClientTest {
 
     @BeforeClass
     public static void start() throws Exception {
-        real = new RealService(Map.of("PACE_FLOOR", "0.05"));
+        real = new RealService();
     }
 
     @AfterClass

@@ -20,11 +20,13 @@ public class HowToTest {
         String page = Files.readString(Path.of("docs/how-to/java.md"));
         Path directory = Files.createTempDirectory("how-to");
         Path source = directory.resolve("Crawl.java");
-        try (RealService real = new RealService(Map.of("PACE_FLOOR", "0.05"));
+        try (RealService real = new RealService();
                 Site site = new Site("User-agent: *\nDisallow: /private/\n", Map.of())) {
             String example = block(page, "java");
             Files.writeString(source, example.replace("http://127.0.0.1:8080", real.url).replace("http://127.0.0.1:9000", site.url));
-            Process process = new ProcessBuilder("java", "-cp", System.getProperty("java.class.path"), source.toString())
+            Process process = new ProcessBuilder(
+                            "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+                            "-cp", System.getProperty("java.class.path"), source.toString())
                     .redirectErrorStream(true)
                     .start();
             String printed = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
