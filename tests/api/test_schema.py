@@ -10,7 +10,6 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.main.service import create
-from tests.api.schema_fuzz import broken_promises
 from tests.api.service import settings_on
 from tests.origins import Names, serve, text
 
@@ -19,6 +18,9 @@ EXAMPLES = 4
 
 
 def test_every_route_conforms_to_its_schema(store_url: str) -> None:
+    # Each process of the tests collects this file, and schemathesis takes half a second to import.
+    from tests.api.schema_fuzz import broken_promises
+
     with running(store_url) as (app, url):
         broken = broken_promises(app.openapi(), url, EXAMPLES)
     assert not broken, "\n\n".join(broken)

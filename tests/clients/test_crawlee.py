@@ -1,18 +1,16 @@
 """The hooks with a real crawlee, its default HTTP client, and a loopback site."""
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crawlee import ConcurrencySettings
-from crawlee.crawlers import BasicCrawlingContext, HttpCrawler, HttpCrawlingContext
-from crawlee.http_clients import ImpitHttpClient
-from crawlee.storage_clients import MemoryStorageClient
 from robots_decisions import Disallowed
-from robots_decisions.crawlee import PermitHooks
 
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow
 from tests.clients.site import HTML, TICK, Site, new_address
 from tests.origins import serve, text
+
+if TYPE_CHECKING:
+    from crawlee.crawlers import BasicCrawlingContext, HttpCrawlingContext
 
 
 class Crawl:
@@ -26,6 +24,13 @@ class Crawl:
 
     async def run(self, service: str, *urls: str, **settings: Any) -> None:
         """Crawl these URLs."""
+        # Each process of the tests collects this file, and crawlee takes half a second to import.
+        from crawlee import ConcurrencySettings
+        from crawlee.crawlers import HttpCrawler
+        from crawlee.http_clients import ImpitHttpClient
+        from crawlee.storage_clients import MemoryStorageClient
+        from robots_decisions.crawlee import PermitHooks
+
         async with PermitHooks(service, agent="ExampleBot", **settings) as hooks:
             crawler = HttpCrawler(
                 http_client=hooks.http_client() if self._own_client else ImpitHttpClient(),
@@ -38,12 +43,12 @@ class Crawl:
             hooks.install(crawler)
 
             @crawler.router.default_handler
-            async def page(context: HttpCrawlingContext) -> None:
+            async def page(context: "HttpCrawlingContext") -> None:
                 self.fetched.append(context.request.url)
                 self.versions.add(context.request.user_data.get("robots_version"))
 
             @crawler.failed_request_handler
-            async def failed(context: BasicCrawlingContext, error: Exception) -> None:
+            async def failed(context: "BasicCrawlingContext", error: Exception) -> None:
                 self.failed[context.request.url] = error
 
             await crawler.run(list(urls))

@@ -5,6 +5,7 @@ import gzip
 import ssl
 import warnings
 import zlib
+from functools import cache
 
 from tests.origins import Authority, Exchange, Handler, head
 
@@ -55,14 +56,15 @@ def resetting(start: bytes = b"", *, after: int = 0) -> Handler:
     return reset
 
 
+@cache
 def zipped_zeros(size: int) -> bytes:
     """A gzip bomb, which expands a thousandfold."""
-    return gzip.compress(b"\0" * size)
+    return gzip.compress(b"\0" * size, 1)  # quickly, since a module makes it while tests are collected
 
 
 def deflated_zeros(size: int) -> bytes:
     """The same in zlib's format."""
-    return zlib.compress(b"\0" * size, 9)
+    return zlib.compress(b"\0" * size, 1)
 
 
 BROTLI = bytes.fromhex("cbffff3ff82700e2b14020f7fe8fffff7ff04f00c4611180eefd5ffeb3c4e09f0088c302005d9218")

@@ -285,7 +285,7 @@ def _worst_known(urls: Mapping[str, str]) -> dict[str, list[Request]]:
             *large["/v1/permits"],
             _post("/v1/permits", {"items": [{**item, "max_wait": 0} for item in items]}),
         ],
-        "PUT /v1/robots": [Request("PUT", "/v1/robots?url=http://h/", body) for body in (MEMBERS, TOKENS, *COPIES)],
+        "PUT /v1/robots": [Request("PUT", "/v1/robots?url=http://h/", body) for body in (MEMBERS, TOKENS, *copies())],
         "POST /v1/test": [
             *large["/v1/test"],
             _post("/v1/test", {"robots": AGENTS.decode(), **test}),
@@ -318,23 +318,25 @@ def _worst_known(urls: Mapping[str, str]) -> dict[str, list[Request]]:
     }
 
 
-COPIES = [
-    json.dumps(
-        {
-            "status": 200,
-            "observed_at": "2026-01-01T00:00:00Z",
-            "robots_base64": base64.b64encode(body).decode(),
-            "headers": [["Content-Encoding", "gzip"]],
-        }
-    ).encode()
-    for body in (
-        gzip.compress(b"", mtime=0) * 100_000,
-        gzip.compress(b"a", mtime=0) * 95_000,
-        gzip.compress(bytes(10**8)),
-        gzip.compress(AGENTS),
-    )
-]
-"""Responses whose bodies decode to little or much: members of gzip without end, and a bomb."""
+def copies() -> list[bytes]:
+    """Responses whose bodies decode to little or much: members of gzip without end, and a bomb."""
+    return [
+        json.dumps(
+            {
+                "status": 200,
+                "observed_at": "2026-01-01T00:00:00Z",
+                "robots_base64": base64.b64encode(body).decode(),
+                "headers": [["Content-Encoding", "gzip"]],
+            }
+        ).encode()
+        for body in (
+            gzip.compress(b"", mtime=0) * 100_000,
+            gzip.compress(b"a", mtime=0) * 95_000,
+            gzip.compress(bytes(10**8)),
+            gzip.compress(AGENTS),
+        )
+    ]
+
 
 PAGES = (
     *(tag * (2**20 // len(tag)) for tag in ("<a>", "<p><b>", "<!>", "<meta name=a>", '</a b=">')),
