@@ -21,11 +21,11 @@ demo: $(VENV)/.service
 
 PYTEST := sh tests/run.sh
 
-test: $(VENV)/.dev $(CORPUS) build/clients/.installed
+test: $(VENV)/.dev $(CORPUS)
 	$(PYTEST)
 
-# Tests of what is delivered, and of what runs elsewhere than in Python: the wheels, the page in Chromium, the chart, the proxies,
-# the clients for JavaScript and Java, and the upgrade from the last release.
+# Tests of what is delivered beside the service: the clients in their crawlers, the page in Chromium, the wheels, the chart, the
+# proxies, and the upgrade from the last release.
 test-tools: $(VENV)/.dev $(CORPUS) $(WHEELS) build/clients/.installed
 	@sh tests/tools.sh
 

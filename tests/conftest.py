@@ -21,11 +21,8 @@ gc.disable()
 
 pytest_plugins = ["tests.valkey"]
 
-TOOL_TESTS = [
-    *("browser", "helm", "proxies", "upgrade", "wheel", "core/test_core_wheel.py"),
-    *("clients/test_java.py", "clients/test_javascript.py", "clients/test_wheel.py"),
-]
-"""What needs more than Python and its libraries: `make test-tools` runs it, and tests/tools.sh says what that is."""
+TOOL_TESTS = ["browser", "clients", "helm", "proxies", "upgrade", "wheel", "core/test_core_wheel.py"]
+"""What needs more than the service and its libraries. `make test-tools` runs it; tests/tools.sh says what that is."""
 
 collect_ignore = ["bulk", *TOOL_TESTS]  # bulk: `make test-engines`, which has libraries of its own
 
@@ -54,7 +51,7 @@ LONGEST = """
 docs/test_examples.py wheel/test_wheel.py clients/test_scrapy.py clients/test_wheel.py clients/test_conformance.py
 clients/test_javascript.py faults/test_loop_blocking.py api/test_schema.py browser/test_accessibility.py
 faults/test_hostile_origins.py faults/test_ending.py pacing/test_key_shares.py robots/test_linear.py
-api/test_test_rows.py clients/test_unreachable.py core/test_bundle_answers.py clients/test_java.py
+api/test_test_rows.py clients/test_unreachable.py clients/test_bundle_answers.py clients/test_java.py
 upgrade/test_two_releases.py clients/test_crawlee.py core/test_core_wheel.py faults/test_many_questions.py
 faults/test_load.py helper/test_helpers.py browser/test_page.py faults/test_restart.py pacing/test_reserve.py
 browser/test_many.py cli/test_several.py faults/test_dead_origins.py pacing/test_fleet.py redis/test_connect.py

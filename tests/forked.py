@@ -23,7 +23,14 @@ ROOT = Path(__file__).parents[1]
 LOOPBACK = {"ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["app.__main__", *map(module_of, COMMANDS), "tests.clients.preloaded"])
+_PRELOADED = ["app.__main__", *map(module_of, COMMANDS)]
+_FORKS.set_forkserver_preload(_PRELOADED)
+
+
+def preload(module: str) -> None:
+    """Import a module before the first process is forked."""
+    _PRELOADED.append(module)
+    _FORKS.set_forkserver_preload(_PRELOADED)
 
 
 class Ended(NamedTuple):

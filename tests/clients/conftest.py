@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.clients.serving import service
+from tests.forked import preload
+
+preload("tests.clients.preloaded")
 
 
 @pytest.fixture(scope="session")
