@@ -23,8 +23,16 @@ def modules(directory: str) -> list[tuple[str, str, ast.Module]]:
     return [(path, source, ast.parse(source)) for path, source in sources.items()]
 
 
+def statements(block: ast.AST) -> Iterator[ast.AST]:
+    """All statements, without the expressions in them."""
+    for node in ast.iter_child_nodes(block):
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            yield node
+            yield from statements(node)
+
+
 def imported_modules(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -50,7 +58,7 @@ def test_test_names_have_fewer_than_70_characters() -> None:
     names = {
         (path, node.name)
         for path, _, tree in modules("tests")
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     }
     assert {(path, name) for path, name in names if len(name) > LONGEST_TEST_NAME} == set()
@@ -70,7 +78,7 @@ def test_no_module_imports_from_a_test_module() -> None:
 def test_no_two_modules_define_a_type_of_the_same_name() -> None:
     defined = defaultdict(set)
     for path, _, tree in [*modules("app"), *modules("core")]:
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, ast.ClassDef):
                 defined[node.name].add(path)
     shared = {name for name, paths in defined.items() if len(paths) > 1}

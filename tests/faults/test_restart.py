@@ -64,7 +64,7 @@ class Caller:
             used = True
             if b"connection: close" in head.lower():
                 return
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.1)
 
 
 def alive(service: Process) -> set[int]:
