@@ -24,8 +24,8 @@ PYTEST := sh tests/run.sh
 test: $(VENV)/.dev $(CORPUS)
 	$(PYTEST)
 
-# Tests of what is delivered beside the service: the clients in their crawlers, the page in Chromium, the wheels, the chart, the
-# proxies, and the upgrade from the last release.
+# Tests of what is delivered beside the service: the clients in their crawlers, the examples of the documentation, the page in
+# Chromium, the wheels, the chart, the proxies, and the upgrade from the last release.
 test-tools: $(VENV)/.dev $(CORPUS) $(WHEELS) build/clients/.installed
 	@sh tests/tools.sh
 

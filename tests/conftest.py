@@ -21,7 +21,10 @@ gc.disable()
 
 pytest_plugins = ["tests.valkey"]
 
-TOOL_TESTS = ["browser", "clients", "helm", "proxies", "upgrade", "wheel", "core/test_core_wheel.py"]
+TOOL_TESTS = [
+    *("browser", "clients", "helm", "proxies", "upgrade", "wheel"),
+    *("core/test_core_wheel.py", "docs/test_examples.py"),
+]
 """What needs more than the service and its libraries. `make test-tools` runs it; tests/tools.sh says what that is."""
 
 collect_ignore = ["bulk", *TOOL_TESTS]  # bulk: `make test-engines`, which has libraries of its own

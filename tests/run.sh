@@ -10,7 +10,7 @@ failed=build/failed-tests
 mkdir -p build
 # Tests wait much, so more processes than cores save time. The tests of a file run in one process, in the order of
 # tests/conftest.py.
-$pytest -n "${TEST_PROCESSES:-5}" --dist loadfile --no-loadscope-reorder -o cache_dir="$failed" --cache-clear "$@" && exit || status=$?
+$pytest -n "${TEST_PROCESSES:-4}" --dist loadfile --no-loadscope-reorder -o cache_dir="$failed" --cache-clear "$@" && exit || status=$?
 [ "$status" -eq 1 ] || exit "$status"
 echo "The tests that failed run once more, one at a time."
 exec $pytest -o cache_dir="$failed" --last-failed --maxfail=1 "$@" --dist no -n 0

@@ -4,7 +4,7 @@
 set -eu
 
 # TOOL_TESTS of tests/conftest.py, but for what a line below adds.
-paths="tests/clients tests/wheel tests/core/test_core_wheel.py"
+paths="tests/clients tests/docs/test_examples.py tests/wheel tests/core/test_core_wheel.py"
 missing=
 
 # need TARGET PATH COMMAND...: run the tests at PATH if the command succeeds; those of tests/clients are left out if it fails.
