@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from app.cli.bare_host import candidates
 from app.cli.colours import coloured
 from app.cli.decide import add_question
 from app.cli.exit_codes import Failed, Parser, worst
-from app.cli.expectations import FORMAT, Tested, junit, read_expectations, report
+from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
 from app.cli.formatting import printable, row_lines
 from app.cli.standalone import own_models
 from app.main.operator_files import own_agents
@@ -113,16 +114,29 @@ def _run_expectations(arguments: argparse.Namespace) -> int:
         raise Failed("Only one of the two files can be standard input.")
     expectations = read_expectations(_read(name).decode("utf-8", "replace"), name)
     tester = _Tester(arguments)
-    tested = [
-        Tested(expectation, row)
-        for expectation in expectations
-        for row in json.loads(tester.answer([expectation.url], [expectation.agent]))["rows"]
-    ]
+    tested = _tested(tester, expectations)
     sys.stdout.writelines(f"{line}\n" for line in report(tested, name))
     tester.warn()
     if arguments.junit is not None:
         _write(arguments.junit, junit(tested, name))
     return int(any(it.differs for it in tested))
+
+
+def _tested(tester: "_Tester", expectations: Sequence[Expectation]) -> Sequence[Tested]:
+    """The rows of each expectation, in order.
+
+    An answer repeats what the whole file states, so there is one for all URLs of an agent.
+    """
+    of_agents: dict[str, list[int]] = defaultdict(list)
+    for number, expectation in enumerate(expectations):
+        of_agents[expectation.agent].append(number)
+    found: dict[int, Sequence[Mapping[str, Any]]] = {}
+    for agent, numbers in of_agents.items():
+        rows = json.loads(tester.answer([expectations[number].url for number in numbers], [agent]))["rows"]
+        each = len(rows) // len(numbers)  # one for each crawler that the agent names, and each dialect
+        for at, number in enumerate(numbers):
+            found[number] = rows[at * each : (at + 1) * each]
+    return [Tested(expectation, row) for number, expectation in enumerate(expectations) for row in found[number]]
 
 
 class _Tester:
