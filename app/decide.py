@@ -55,7 +55,7 @@ class Decider:
         self._metrics = metrics
         self._asked = asked
         self._log = log
-        self._monotonic = monotonic
+        self.monotonic = monotonic
         self._is_late = is_late
 
     async def decide(self, question: Question, *, begun: bool = False) -> Decision:
@@ -64,7 +64,7 @@ class Decider:
         `begun`: it is one of a request that has begun, which an overloaded process goes on with. Raises NoVersion and
         StoreDown for a question about the past.
         """
-        started = self._monotonic()
+        started = self.monotonic()
         if question.as_of is not None:
             async with self.past(question.origin) as decide:
                 return await decide(question)
@@ -84,7 +84,7 @@ class Decider:
     def decide_by(self, file: CachedFile, question: Question, started: float) -> Decision:
         """Decide a question that came at the instant `started` (monotonic clock) by its file."""
         decision = self._decide_by(file, question)
-        self._metrics.decided(*self.note(decision), seconds=self._monotonic() - started)
+        self._metrics.decided(*self.note(decision), seconds=self.monotonic() - started)
         return decision
 
     def note_known(self, file: CachedFile, question: Question) -> None:
@@ -121,7 +121,7 @@ class Decider:
         fetched, and no visit is counted. The history is read once, and a version is parsed once if the questions come
         in the order of their instants. The block raises StoreDown, a question NoVersion.
         """
-        started = self._monotonic()
+        started = self.monotonic()
         async with self.files.past(origin) as files:
 
             async def decide(question: Question) -> Decision:
@@ -129,7 +129,7 @@ class Decider:
                 try:
                     return await self._decide_past(question, files, started)
                 finally:
-                    started = self._monotonic()  # only the first question took the time to read the history
+                    started = self.monotonic()  # only the first question took the time to read the history
 
             yield decide
 
@@ -144,7 +144,7 @@ class Decider:
             decision = evaluate(question, file, as_of.timestamp(), forbidden=self._forbidden)
         if question.policy is not None:
             decision = self._judge_policy(decision, question.policy)
-        self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
+        self._metrics.decided(*_labels(decision), seconds=self.monotonic() - started)
         # The past does not change, so there is no time at which to ask again.
         return decision._replace(retry_at=None)
 

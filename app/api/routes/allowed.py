@@ -1,7 +1,5 @@
 """`GET /v1/allowed`: whether an agent may fetch a URL now, according to the file of its origin."""
 
-import time
-
 from fastapi import Request, Response
 from pydantic import Field
 
@@ -61,7 +59,8 @@ async def allowed(request: Request) -> Response:
 
 async def _answer(request: Request, question: Question, named: bytes | None, *, explain: bool) -> Response:
     """The answer, or a 304 if it is the one that is `named`."""
-    services, started, tagged = services_of(request), time.monotonic(), None
+    services, tagged = services_of(request), None
+    started = services.decider.monotonic()
     if question.as_of is not None:
         decision = await services.decider.decide(question)
     else:
