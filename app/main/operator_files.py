@@ -39,7 +39,7 @@ def api_keys(settings: Settings) -> Reread[Keys]:
 
 
 def _file(name: str, path: Path | None, load: Callable[[Path], T], otherwise: T) -> Reread[T]:
-    """The content of the file that the setting `name` names, or `otherwise`, which has no paths."""
+    """What the file of the setting `name` says. Without a file, `otherwise`, which has no path to watch."""
     if path is None:
         return Reread(name, lambda: otherwise)
     return Reread(f"{name}={path}", partial(load, path), path)

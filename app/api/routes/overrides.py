@@ -120,7 +120,7 @@ async def overrides(
     """List all overrides by id, or those for one URL in the order in which they decide."""
     services = services_of(request)
     replica = services.overrides
-    degraded = await _is_degraded(replica)
+    degraded = not await _synced(replica)
     if url is not None:
         wanted = list(replica.table.at(target_from(url).origin))
         start = next((at + 1 for at, one in enumerate(wanted) if one.id == cursor), 0)
@@ -152,7 +152,7 @@ async def audit(
 async def override(request: Request, _operator: Operator, id_: Id) -> OverrideRecordOut:
     """Get one override."""
     services = services_of(request)
-    await _is_degraded(services.overrides)
+    await _synced(services.overrides)
     row = services.overrides.rows.get(id_)
     if row is None:
         raise _not_found(id_)
@@ -205,13 +205,13 @@ async def delete_override(request: Request, operator: Operator, id_: Id) -> None
         raise _not_found(id_)
 
 
-async def _is_degraded(replica: Overrides) -> bool:
-    """Read the overrides from the store; whether it is down, so that those in force were read before."""
+async def _synced(replica: Overrides) -> bool:
+    """Read the overrides from the store. False if it is down: those in force were read before."""
     try:
         await replica.sync()
     except StoreDown:
-        return True
-    return False
+        return False
+    return True
 
 
 def _page(wanted: list[Override], limit: int) -> list[Override]:
