@@ -429,17 +429,22 @@ async def answer(service: Service, url: str, **query: str) -> Any:
     return response.json() if query.get("as") != "text" else response.text
 
 
+async def store_hourly(service: Service, url: str, count: int) -> None:
+    """Fetch so many versions, an hour apart, and wait until the archive and the store have them."""
+    for number in range(count):
+        service.now = START + number * 3600
+        await service.client.post("/v1/robots/refresh", params={"url": url})
+    await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
+    # What still waits for the store would be written after it is emptied.
+    writing = service.app.state.services.history._store
+    await until_so(lambda: not writing._waiting)
+
+
 async def test_the_past_is_answered_when_the_store_is_empty(store_url: str, store_client: Redis, place: str) -> None:
     bodies = [OLD, *[f"# generated {number}\n{NEW}" for number in range(25)]]
     async with serve(*[text(200, body) for body in bodies]) as origin, running(store_url, archive=place) as service:
         page = f"{origin.url}/old"
-        for number in range(len(bodies)):
-            service.now = START + number * 3600
-            await service.client.post("/v1/robots/refresh", params={"url": origin.url})
-        await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
-        # What still waits for the store would be written after it is emptied.
-        writing = service.app.state.services.history._store
-        await until_so(lambda: not writing._waiting)
+        await store_hourly(service, origin.url, len(bodies))
         await store_client.flushall()
         service.now = START + 400 * DAY
         for hour in range(len(bodies)):
@@ -470,12 +475,7 @@ async def test_versions_of_the_archive_have_their_neighbours(
             return [(found_[side]["id"], found_[side]["from"], found_[side]["until"]) for side in ("from", "to")]
 
         async with running(store_url, archive=tmp_path) as service:
-            for number in range(len(bodies)):
-                service.now = START + number * 3600
-                await service.client.post("/v1/robots/refresh", params={"url": origin.url})
-            await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
-            writing = service.app.state.services.history._store
-            await until_so(lambda: not writing._waiting)
+            await store_hourly(service, origin.url, len(bodies))
             stored = [version["id"] for version in (await answer(service, origin.url))["versions"]]
             last = len(bodies) - 1
             for number, name in enumerate(ids):
