@@ -51,6 +51,8 @@ async def refused(url: str) -> bool:
         _, writer = await asyncio.open_connection(host, int(port))
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # it was closed while this connection waited to be accepted
+        return False
     writer.transport.abort()
     return False
 
