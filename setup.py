@@ -61,7 +61,7 @@ class NameRevision(build_py):
         super().run()
         app = Path(self.build_lib, *IMPORT_PATH.split("."), "app")
         if app.is_dir():
-            (app / "REVISION").write_text(runpy.run_path("app/revision.py")["REVISION"] + "\n")
+            (app / "REVISION").write_text(runpy.run_path("app/observability/revision.py")["REVISION"] + "\n")
 
 
 class BuildApart(build):

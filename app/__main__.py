@@ -10,8 +10,8 @@ from pathlib import Path
 
 from app import __version__
 from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
-from app.redis.embedded import EmbeddedServerFailed, NoEmbeddedServer
-from app.settings import BadSetting
+from app.main.settings import BadSetting
+from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer
 
 COMMANDS = {
     "serve": "start the service (the default command)",

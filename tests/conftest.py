@@ -54,15 +54,15 @@ LONGEST = """
 docs/test_examples.py wheel/test_wheel.py clients/test_scrapy.py clients/test_wheel.py clients/test_conformance.py
 clients/test_javascript.py faults/test_loop_blocking.py api/test_schema.py browser/test_accessibility.py
 faults/test_hostile_origins.py faults/test_ending.py pacing/test_key_shares.py robots/test_linear.py
-api/test_test_rows.py clients/test_unreachable.py clients/test_bundle_answers.py clients/test_java.py
+api/test_trial_rows.py clients/test_unreachable.py clients/test_bundle_answers.py clients/test_java.py
 upgrade/test_two_releases.py clients/test_crawlee.py core/test_core_wheel.py faults/test_many_questions.py
-faults/test_load.py helper/test_helpers.py browser/test_page.py faults/test_restart.py pacing/test_reserve.py
-browser/test_many.py cli/test_several.py faults/test_dead_origins.py pacing/test_fleet.py redis/test_connect.py
-faults/test_poison.py proxies/test_proxies.py faults/test_fleet.py browser/test_versions.py redis/test_refusals.py
+faults/test_load.py loop/test_helpers.py browser/test_page.py faults/test_restart.py pacing/test_reserve.py
+browser/test_many.py cli/test_several.py faults/test_dead_origins.py pacing/test_fleet.py store/test_connect.py
+faults/test_poison.py proxies/test_proxies.py faults/test_fleet.py browser/test_versions.py store/test_refusals.py
 robots/test_size.py robots/test_precedence.py browser/test_docs.py browser/test_keys.py faults/test_store.py
-faults/test_rotated_password.py browser/test_statements.py api/test_test_file.py browser/test_outdated.py
+faults/test_rotated_password.py browser/test_statements.py api/test_trials.py browser/test_outdated.py
 cache/test_tracked_objects.py browser/test_service_view.py faults/test_slow_files.py browser/test_live.py
-helm/test_refusals.py faults/test_overload.py redis/test_shards.py overrides/test_replica.py faults/test_order.py
+helm/test_refusals.py faults/test_overload.py store/test_shards.py overrides/test_replica.py faults/test_order.py
 faults/test_dns.py test_house.py api/test_answer_tags.py api/test_cycles.py helm/test_values.py
 deploy/test_valkey_group.py pacing/test_failover.py
 """

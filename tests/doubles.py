@@ -14,7 +14,7 @@ from app.cache.snapshot_store import Put
 from app.cache.visits import Tally
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.table import Override
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, StoreDown
 from robots_core.origin import Origin
 
 

@@ -24,9 +24,9 @@ import trustme
 from redis import Redis
 from redis.exceptions import RedisError
 
-from app.redis import embedded_guard
-from app.redis.connect import Client, connect
-from app.redis.embedded import server_binary
+from app.store import embedded_guard
+from app.store.connect import Client, connect
+from app.store.embedded import server_binary
 
 MASTER = "main"
 PASSWORD = "p@ss:wörd/?"

@@ -5,8 +5,8 @@ import re
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.main.settings import Settings
 from app.observability.metrics import Metrics, ServiceState
-from app.settings import Settings
 from tests.glossary import READ_ELSEWHERE, ROOT, kinds, terms
 
 

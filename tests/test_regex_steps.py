@@ -19,8 +19,8 @@ import robots_core
 from tests.regex_steps import StepCounter
 
 EXPRESSIONS = {
-    "app.agents_file:_PROFILE": "fullmatch",
-    "app.agents_file:_TOKEN": "fullmatch",
+    "app.main.agents_file:_PROFILE": "fullmatch",
+    "app.main.agents_file:_TOKEN": "fullmatch",
     "robots_core.meta_tags:_ATTRIBUTE": "findall",
     "robots_core.meta_tags:_COMMENT_END": "search",
     "robots_core.meta_tags:_EMPTY_COMMENT": "match",
@@ -34,7 +34,7 @@ EXPRESSIONS = {
     "app.api.middleware.access_log:_TRACEPARENT_PATTERN": "fullmatch",
     "app.api.routes.permits:_BAD_IN_CALLER": "findall",
     "app.auth.quotas:_DEBT": "fullmatch",
-    "app.instants:_INSTANT": "fullmatch",
+    "app.times:_INSTANT": "fullmatch",
     "app.cache.freshness:_DIRECTIVE": "findall",
     "app.cache.recheck_file:_POOL_NAME": "fullmatch",
     "app.cache.redis_visits:_VALUE": "fullmatch",
@@ -59,7 +59,7 @@ EXPRESSIONS = {
     "robots_decisions.cli.sinks:_PART": "fullmatch",
     "app.cli.bare_host:_BARE": "fullmatch",
     "app.cli.settings:_PASSWORD": "findall",
-    "app.durations:_WRITTEN": "fullmatch",
+    "app.times:_WRITTEN": "fullmatch",
     "robots_core.diff.effect:_KEPT": "findall",
     "app.history.redis_changes:_ID": "fullmatch",
     "robots_core.diff.witness:_GLOB": "findall",
@@ -73,10 +73,10 @@ EXPRESSIONS = {
     "app.overrides.redis_overrides:_WRITTEN_VERSION": "fullmatch",
     "app.overrides.override_json:_ID": "fullmatch",
     "app.pacing.permit:_SECONDS": "fullmatch",
-    "app.redis.url:_HOST_NAME": "match",
-    "app.redis.url:_SCHEME": "match",
-    "app.setting_names:_LINK": "search",
-    "app.validation:_BETWEEN_WORDS": "findall",
+    "app.store.url:_HOST_NAME": "match",
+    "app.store.url:_SCHEME": "match",
+    "app.main.setting_names:_LINK": "search",
+    "app.files.validation:_BETWEEN_WORDS": "findall",
 }
 
 NOT_YET = ("robots_core.lint.", "robots_core.robots.")

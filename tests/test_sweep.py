@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.cache.freshness import Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
-from app.evaluate import CachedFile, Question, evaluate, judge_every_purpose
+from app.decisions.evaluate import CachedFile, Question, evaluate, judge_every_purpose
 from robots_core import read
 from robots_core.diff import changes
 from robots_core.lint.linter import lint

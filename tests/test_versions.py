@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from app import __version__
-from app.revision import LENGTH, UNKNOWN, checked_out
+from app.observability.revision import LENGTH, UNKNOWN, checked_out
 
 ROOT = Path(__file__).parent.parent
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 from redis.asyncio import Redis
 
-from app.redis.connect import connect
-from app.redis.embedded import serve
+from app.store.connect import connect
+from app.store.embedded import serve
 
 
 @pytest.fixture(scope="session")

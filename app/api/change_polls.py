@@ -11,11 +11,11 @@ from starlette.types import Scope
 
 from app.api.middleware.auth import caller_of, charge_on_credit, refuse_revoked
 from app.api.problems import Problem
-from app.background import BackgroundTask
 from app.history.change import Change
 from app.history.redis_changes import ChangeId, Position, RedisChanges
-from app.redis.guarded_client import StoreDown
-from app.redis.single_flight import SingleFlight
+from app.loop.background import BackgroundTask
+from app.loop.single_flight import SingleFlight
+from app.store.guarded_client import StoreDown
 
 POLLS_AT_ONCE, POLLS_PER_CALLER = 512, 64
 """Requests that wait at the same time, in all and per API key or address; further ones are answered 503."""

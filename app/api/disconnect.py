@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from app.background import cancel_and_wait
+from app.loop.background import cancel_and_wait
 
 T = TypeVar("T")
 

@@ -5,10 +5,10 @@ from typing import TypeVar
 
 import msgspec
 
+from app.api.answers.schema import AnswerOut
 from app.api.middleware.answer_room import HeldAnswers
 from app.api.problems import bad_value, problem_of
-from app.api.schemas.answers import AnswerOut
-from app.validation import unknown_name
+from app.files.validation import unknown_name
 
 R = TypeVar("R")
 

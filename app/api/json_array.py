@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from app.api.answers.http_caching import NO_STORE
 from app.api.disconnect import while_connected
-from app.api.middleware.http_caching import NO_STORE
 from app.api.services import services_of
-from app.work_turns import YieldBudget
+from app.loop.work_turns import YieldBudget
 
 ARRAY_PIECE = 256 * 1024
 """Bytes of items to send in one piece."""

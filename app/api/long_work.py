@@ -6,8 +6,8 @@ from fastapi import Request
 
 from app.api.disconnect import while_connected
 from app.api.middleware.auth import caller_of, charge_on_credit
-from app.helper.helpers import Helpers
-from app.work_turns import WorkTurns
+from app.loop.helpers import Helpers
+from app.loop.work_turns import WorkTurns
 
 SECONDS_PER_REQUEST = 0.1
 """CPU seconds that one request of a quota pays for; longer work is charged as several requests."""

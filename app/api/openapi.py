@@ -11,15 +11,15 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
+from app.api.answers.schema import ProblemOut, RefusalOut
 from app.api.problem_types import PROBLEMS
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
 from app.api.routes.bundle import BundleRowOut, RowIn
 from app.api.routes.permits import OutcomeIn, OutcomesIn, PermitIn, PermitsIn
 from app.api.routing import REFERENCE
-from app.api.schemas.answers import ProblemOut, RefusalOut
 from app.api.schemas.history import FileChangeOut
-from app.question import QuestionIn
+from app.decisions.question import QuestionIn
 
 DOCUMENT_PATH = "/openapi.json"
 

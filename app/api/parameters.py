@@ -1,11 +1,11 @@
-"""Query parameters that name an origin's file and say how it is fetched. `app.question` has those of a question."""
+"""Query parameters that name an origin's file and say how it is fetched; `app.decisions.question` has a question's."""
 
 from typing import Annotated
 
 from fastapi import Query
 
 from app.api.problems import bad_value
-from app.question import AGENTS, MAX_AGE_LIMIT, MAX_AGE_TEXT, WAIT_LIMIT, AgentText, UrlText, target_from
+from app.decisions.question import AGENTS, MAX_AGE_LIMIT, MAX_AGE_TEXT, WAIT_LIMIT, AgentText, UrlText, target_from
 from robots_core.agents.directory import AgentDirectory, UnknownProfile
 from robots_core.origin import Origin
 from robots_core.robots.agents import Agent

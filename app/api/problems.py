@@ -14,15 +14,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
-from app.api.middleware.http_caching import NO_STORE
-from app.bundle import NothingKnown
-from app.cached_files import NoVersion
-from app.instants import instant
+from app.api.answers.http_caching import NO_STORE
+from app.decisions.bundle_rows import NothingKnown
+from app.decisions.cached_files import NoVersion
+from app.decisions.question import BadQuestion
+from app.files.validation import unknown_name
+from app.loop.work_turns import Overloaded
 from app.observability.logs import REQUEST_ID
-from app.question import BadQuestion
-from app.redis.guarded_client import StoreDown
-from app.validation import unknown_name
-from app.work_turns import Overloaded
+from app.store.guarded_client import StoreDown
+from app.times import instant
 from robots_core.robots.access import Busy
 
 MEDIA_TYPE = "application/problem+json"

@@ -1,4 +1,4 @@
-"""Read the questions of requests: a query, an item, many items. `app.question` has their parameters."""
+"""Read the questions of requests: a query, an item, many items. `app.decisions.question` has their parameters."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -6,15 +6,15 @@ from typing import TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
-from app.answer_all import failure
 from app.api.json_bodies import validated
 from app.api.middleware.auth import caller_of, key_of
 from app.api.problems import Problem, bad_value, invalid, unknown_item_member
 from app.api.routing import query_of
 from app.api.services import services_of
-from app.error_values import as_value
-from app.evaluate import Question
-from app.question import WAIT, Asking, BadQuestion, QuestionIn
+from app.decisions.answer_all import failure
+from app.decisions.evaluate import Question
+from app.decisions.question import WAIT, Asking, BadQuestion, QuestionIn
+from app.loop.background import as_value
 from robots_core.purposes.policy import PurposePolicy
 
 Read = TypeVar("Read", bound=BaseModel)

@@ -8,23 +8,23 @@ from enum import StrEnum
 
 from fastapi import Request
 
-from app.api.answer_caching import AnswerCaching
+from app.api.answers.answer_caching import AnswerCaching
+from app.api.answers.encoding import AnswerEncoder
 from app.api.change_polls import ChangePolls
-from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.origin_lists import OriginLists
-from app.cached_files import Models
-from app.decide import Decider
+from app.decisions.cached_files import Models
+from app.decisions.decider import Decider
 from app.edge.replica import EdgeFacts
 from app.history.reader import HistoryReader
+from app.loop.work_turns import WorkTurns
 from app.observability.metrics import Metrics
 from app.overrides.replica import Overrides
 from app.pacing.permits import Permits
-from app.redis.eviction import EvictionPolicy
-from app.redis.guarded_client import GuardedClient
-from app.work_turns import WorkTurns
+from app.store.eviction import EvictionPolicy
+from app.store.guarded_client import GuardedClient
 from robots_core.agents.directory import AgentDirectory
 from robots_core.origin import Origin
 from robots_core.purposes.policy import PurposePolicy

@@ -14,16 +14,15 @@ from typing import Generic
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.answer_all import OriginTasks, Q, R, Take
 from app.api.item_results import encode_result, holding
 from app.api.json_bodies import read_json
 from app.api.middleware.answer_room import HeldAnswers, held_answers
 from app.api.middleware.auth import refuse_revoked, wait_and_charge
 from app.api.problems import Problem, problem_of
 from app.api.questions import unread
-from app.background import cancel_and_wait
-from app.error_values import as_value
-from app.work_turns import YieldBudget
+from app.decisions.answer_all import OriginTasks, Q, R, Take
+from app.loop.background import as_value, cancel_and_wait
+from app.loop.work_turns import YieldBudget
 
 LINES = "application/x-ndjson"
 

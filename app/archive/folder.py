@@ -13,7 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from app.whole_lines import ends_within_a_line
+from app.files.whole_lines import ends_within_a_line
 
 _MODE: Final = 0o640
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.archive.folder import Folder
-from app.extras import needing
+from app.files.extras import needing
 
 if TYPE_CHECKING:
     from app.archive.archive import ArchiveFiles

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from app.archive.archive import Archive
-from app.background import in_daemon_thread
 from app.history.versions import Version
-from app.redis.guarded_client import StoreDown
+from app.loop.background import in_daemon_thread
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 
 ARCHIVE_READ_TIME: Final = 5.0

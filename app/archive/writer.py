@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from app.archive.archive import SEEN_EVERY, Archive
 from app.archive.span import ArchiveSpan, span_of
-from app.background import BackgroundTask, Surviving, in_daemon_thread, periodically
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import Snapshot
+from app.loop.background import BackgroundTask, Surviving, in_daemon_thread, periodically
 from robots_core.origin import Origin
 
 WAITING_ARCHIVE_BYTES: Final = 16 * 1024 * 1024

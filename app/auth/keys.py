@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.toml_file import parse, read_file, read_row
+from app.files.toml_file import parse, read_file, read_row
 from robots_core.purposes.policy import Purpose, PurposePolicy, read_purposes
 
 KEYS_FILE_LIMIT = 4 * 1024 * 1024

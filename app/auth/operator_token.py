@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from app.auth.keys import KEY_LIMIT, ApiKey, Keys, Scope, new_key
-from app.toml_file import read_file
+from app.files.toml_file import read_file
 
 OPERATOR = "operator"
 """The id of the token."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.auth.keys import Limit
-from app.background import BackgroundTask, in_batches, periodically
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
+from app.loop.background import BackgroundTask, in_batches, periodically
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 
 SETTLE_INTERVAL = 1.0
 """Seconds between two settlements."""

@@ -1,4 +1,4 @@
-"""A least-recently-used cache that is bounded in bytes."""
+"""Dicts of bounded size: one bounded in bytes, least recently used first out, and one bounded in entries."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -7,6 +7,9 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+MAX_KEYS = 100_000
+"""Queues and sites that one process remembers, at most."""
 
 
 class ByteLRU(Generic[K, V]):
@@ -52,3 +55,17 @@ class ByteLRU(Generic[K, V]):
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._used -= entry[1]
+
+
+class BoundedDict(OrderedDict[K, V]):
+    """The values of the `most` keys that were set last, the oldest first."""
+
+    def __init__(self, most: int = MAX_KEYS) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)

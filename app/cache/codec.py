@@ -16,7 +16,7 @@ from typing import Any, NoReturn, assert_never
 
 from app.cache.compression import compress, decompress
 from app.cache.freshness import Failing, Snapshot
-from app.durations import LONGEST_DELTA
+from app.times import LONGEST_DELTA
 from robots_core.dates import END_OF_TIME
 from robots_core.robots.access import (
     BODY_LIMIT,

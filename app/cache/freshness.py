@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
-from app.durations import LONGEST_DELTA, read_delta_seconds
+from app.times import LONGEST_DELTA, read_delta_seconds
 from robots_core.content import same
 from robots_core.dates import read_date
 from robots_core.robots.access import (

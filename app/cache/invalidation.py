@@ -13,8 +13,8 @@ from enum import StrEnum
 
 from redis.asyncio.client import PubSub
 
-from app.background import BackgroundTask, Surviving, background
-from app.redis.failures import FAILURES
+from app.loop.background import BackgroundTask, Surviving, background
+from app.store.failures import FAILURES
 from robots_core.origin import Origin, read_key
 
 CHANNEL = "robots:news"

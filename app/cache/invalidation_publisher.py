@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from app.background import BackgroundTask, Surviving, cancel_and_wait
 from app.cache.invalidation import MESSAGE_ORIGINS, Event, encode
-from app.redis.guarded_client import StoreDown
+from app.loop.background import BackgroundTask, Surviving, cancel_and_wait
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 
 GATHERING_SECONDS = 0.5

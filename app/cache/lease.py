@@ -10,10 +10,10 @@ from math import ceil
 from secrets import token_hex
 from typing import NamedTuple, Protocol, TypeVar
 
-from app.background import BackgroundTask, Surviving, background
 from app.cache.freshness import Snapshot
 from app.cache.ordering import Purged
-from app.redis.guarded_client import StoreDown
+from app.loop.background import BackgroundTask, Surviving, background
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 
 MARGIN = 2.0

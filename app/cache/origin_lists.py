@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from app.background import BackgroundTask, periodically
 from app.cache.freshness import Snapshot
-from app.redis.guarded_client import StoreDown
+from app.loop.background import BackgroundTask, periodically
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 from robots_core.robots.access import Blocked, Successful
 

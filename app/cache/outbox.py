@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from app.background import BackgroundTask, Surviving, repeatedly
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.cache.ordering import Purged
-from app.redis.guarded_client import StoreDown
+from app.loop.background import BackgroundTask, Surviving, repeatedly
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 
 OUTBOX_LIMIT = 10_000

@@ -14,8 +14,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
 from app.cache.recheck import LONGEST_RECHECK, MODELS, SHORTEST_RECHECK, SLOWEST, DomainTable, Pace, Row, fixed, within
-from app.durations import read_seconds
-from app.toml_file import parse, read_file, read_row
+from app.files.toml_file import parse, read_file, read_row
+from app.times import read_seconds
 from robots_core.origin import BadUrl, read_suffix
 
 MAX_BUDGET = 1_000_000_000

@@ -7,9 +7,9 @@ from typing import Final
 from app.cache.codec import ENCODED_LIMIT
 from app.cache.lease import Taken
 from app.cache.redis_snapshots import lease_key, read_value, snapshot_key
-from app.redis.guarded_client import GuardedClient
-from app.redis.script import Script
-from app.redis.store_clock import server_time
+from app.store.guarded_client import GuardedClient
+from app.store.script import Script
+from app.store.store_clock import server_time
 from robots_core.origin import Origin
 
 LONGEST_LEASE = 600_000

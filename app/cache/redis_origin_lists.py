@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.cache.origin_lists import LISTED, Notes, Order
-from app.redis.guarded_client import GuardedClient
-from app.redis.script import Script
+from app.store.guarded_client import GuardedClient
+from app.store.script import Script
 from robots_core.origin import Origin, read_key
 
 LIST_EXPIRY = 7 * 86_400

@@ -11,9 +11,9 @@ from app.cache.invalidation import CHANNEL, Event
 from app.cache.invalidation_publisher import InvalidationPublisher
 from app.cache.ordering import Purged, after_purge, merge
 from app.cache.snapshot_store import Put
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
-from app.redis.store_clock import server_time
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
+from app.store.store_clock import server_time
 from robots_core.content import digest, same
 from robots_core.origin import Origin
 

@@ -8,8 +8,8 @@ from typing import Final
 from app.cache.freshness import HOUR
 from app.cache.redis_snapshots import snapshot_key
 from app.cache.visits import HALF_LIFE, TALLY_EXPIRY, Tally
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 from robots_core.origin import Origin
 
 HEAVIEST = 1e15

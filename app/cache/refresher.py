@@ -12,7 +12,7 @@ from app.cache.lease import Held, Lease, Read
 from app.cache.result import Source
 from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.tiered_snapshots import TieredSnapshots
-from app.redis.store_clock import StoreClock
+from app.store.store_clock import StoreClock
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, NotModified, Successful, Unreachable, Validators
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
-from app.background import BackgroundTask
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import KEEP, Recheck, Snapshot, State, freshness, next_snapshot, usable
 from app.cache.invalidation import Event
@@ -16,8 +15,9 @@ from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import OnVersionEnded, SnapshotWriter
 from app.cache.tiered_snapshots import TieredSnapshots
-from app.redis.single_flight import SingleFlight
-from app.redis.store_clock import StoreClock
+from app.loop.background import BackgroundTask
+from app.loop.single_flight import SingleFlight
+from app.store.store_clock import StoreClock
 from robots_core.origin import Origin
 from robots_core.robots.access import Busy, Fetched, Successful, Unreachable
 

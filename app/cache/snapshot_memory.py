@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from app.cache.freshness import Snapshot, moved, usable
 from app.cache.packed_lru import Entry, PackedLRU
-from app.redis.store_clock import StoreClock
+from app.store.store_clock import StoreClock
 from robots_core.origin import Origin
 
 

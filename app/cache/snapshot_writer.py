@@ -13,8 +13,8 @@ from app.cache.packed_lru import Entry
 from app.cache.reconcile import as_known, combine
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
-from app.redis.guarded_client import StoreDown
-from app.redis.store_clock import StoreClock
+from app.store.guarded_client import StoreDown
+from app.store.store_clock import StoreClock
 from robots_core.content import same
 from robots_core.origin import Origin
 

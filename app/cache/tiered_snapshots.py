@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from app.background import BackgroundTask
 from app.cache.freshness import Snapshot, usable
 from app.cache.invalidation import Event
 from app.cache.lease import Read
@@ -13,9 +12,10 @@ from app.cache.result import Source
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
-from app.redis.guarded_client import StoreDown
-from app.redis.single_flight import SingleFlight
-from app.redis.store_clock import StoreClock
+from app.loop.background import BackgroundTask
+from app.loop.single_flight import SingleFlight
+from app.store.guarded_client import StoreDown
+from app.store.store_clock import StoreClock
 from robots_core.origin import Origin
 
 

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from app.background import BackgroundTask, in_batches
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import DAY, HOUR
-from app.redis.guarded_client import StoreDown
-from app.redis.single_flight import SingleFlight
+from app.loop.background import BackgroundTask, in_batches
+from app.loop.single_flight import SingleFlight
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 
 HALF_LIFE = 7 * DAY

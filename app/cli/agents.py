@@ -7,7 +7,7 @@ from app.api.routes.agents import agents_out
 from app.cli.exit_codes import Parser
 from app.cli.formatting import printable
 from app.main.operator_files import own_agents
-from app.settings import Settings
+from app.main.settings import Settings
 from robots_core.agents.directory import AgentCategory
 
 

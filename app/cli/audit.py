@@ -13,7 +13,7 @@ from app.cli.archive import archive_at
 from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
 from app.decision_log.verify import LogVerifier
-from app.extras import needing
+from app.files.extras import needing
 
 SOUND, FAULTY = 0, 1
 """Exit codes: nothing is wrong; something is."""

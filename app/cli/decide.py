@@ -7,16 +7,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from app.api.serialize import answer_out
+from app.api.answers.serialize import answer_out
 from app.cli.bare_host import candidates
 from app.cli.colours import coloured
 from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.formatting import answer_lines, printable
 from app.cli.standalone import standalone
-from app.evaluate import Decision, Question
+from app.decisions.evaluate import Decision, Question
+from app.decisions.question import Asking, BadQuestion, instant_from
 from app.main.operator_files import own_agents
-from app.question import Asking, BadQuestion, instant_from
-from app.settings import Settings
+from app.main.settings import Settings
 from robots_core.agents.directory import AgentDirectory, UnknownCategory
 from robots_core.lint.linter import lint
 from robots_core.origin import Origin

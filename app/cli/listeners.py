@@ -10,7 +10,7 @@ import socket
 
 from uvicorn import Config
 
-from app.settings import BadSetting
+from app.main.settings import BadSetting
 
 _BACKLOG = 2048  # as uvicorn's
 _NO_IPV6 = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}

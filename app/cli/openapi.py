@@ -6,7 +6,7 @@ import sys
 from app.api.openapi import as_text
 from app.cli.exit_codes import Parser
 from app.main.service import create
-from app.settings import Settings
+from app.main.settings import Settings
 
 
 def add(parser: Parser) -> None:

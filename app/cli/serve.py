@@ -12,18 +12,18 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
-from app.api.connection import Connection
-from app.api.connection_limits import raise_file_limit
 from app.api.middleware.loopback_host import is_loopback
 from app.auth.operator_token import FILE_NAME, token_file
 from app.cli.exit_codes import Parser
 from app.cli.listeners import listeners
-from app.cli.workers import Workers
-from app.garbage import collected_when_quiet
+from app.loop.garbage import collected_when_quiet
 from app.main import service
+from app.main.settings import BadSetting, Settings
 from app.observability import logs, processes
-from app.redis.embedded import serve
-from app.settings import BadSetting, Settings
+from app.server.connection import Connection
+from app.server.connection_limits import raise_file_limit
+from app.server.workers import Workers
+from app.store.embedded import serve
 
 SHUTDOWN_TIMEOUT = 60
 """Seconds that open requests may take after SIGTERM: as long as a question may wait."""

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from app.cli.exit_codes import Parser
 from app.cli.formatting import printable
-from app.settings import Settings
+from app.main.settings import Settings
 
 HIDDEN = "(hidden)"
 

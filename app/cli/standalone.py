@@ -4,18 +4,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from app.agents_file import OwnAgents
-from app.api.what_if import recheck_of
+from app.api.trials.what_if import recheck_of
 from app.cache.freshness import Snapshot, freshness, next_snapshot
 from app.cache.result import Source, found
-from app.cached_files import Models
-from app.evaluate import CachedFile, Decision, Question
+from app.decisions.cached_files import Models
+from app.decisions.evaluate import CachedFile, Decision, Question
+from app.decisions.pasted import decide_by_file
 from app.fetch.network import SystemResolver, client_tls
+from app.files.reread import Reread
+from app.main.agents_file import OwnAgents
 from app.main.fetching import fetcher_from
 from app.main.operator_files import domain_table, recheck_models
-from app.pasted import decide_by_file
-from app.reread import Reread
-from app.settings import Settings
+from app.main.settings import Settings
 from robots_core.file import File
 from robots_core.origin import Origin
 from robots_core.robots.access import Validators

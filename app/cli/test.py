@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from app.api.problems import Problem
-from app.api.test_rows import PastedFile, Trial, answer
-from app.api.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn, rechecks_of
+from app.api.trials.rows import PastedFile, Trial, answer
+from app.api.trials.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn, rechecks_of
 from app.cli.bare_host import candidates
 from app.cli.colours import coloured
 from app.cli.decide import add_question
@@ -21,9 +21,9 @@ from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
 from app.cli.formatting import printable, row_lines
 from app.cli.standalone import own_models
+from app.decisions.question import BadQuestion, agents_from, asked_policy, dialect_from, instant_from, target_from
 from app.main.operator_files import own_agents
-from app.question import BadQuestion, agents_from, asked_policy, dialect_from, instant_from, target_from
-from app.settings import Settings
+from app.main.settings import Settings
 from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.dialects import DIALECTS

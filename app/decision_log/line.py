@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from app.evaluate import Decision
+from app.decisions.evaluate import Decision
 from app.observability.logs import timestamp
 from robots_core.robots.lines import readable
 from robots_core.robots.verdict import Verdict

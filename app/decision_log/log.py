@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from app.background import BackgroundTask, Surviving, periodically
 from app.decision_log.chain import Chain, Mark
 from app.decision_log.line import LineWriter
 from app.decision_log.sinks import Sink, SinkFailed
-from app.evaluate import Decision
+from app.decisions.evaluate import Decision
+from app.loop.background import BackgroundTask, Surviving, periodically
 from app.observability.logs import KEY_ID, REQUEST_ID
 
 WAITING_LINE_BYTES = 16 * 1024 * 1024

@@ -9,10 +9,10 @@ from pathlib import Path
 from select import PIPE_BUF
 from typing import Final, Protocol
 
-from app.background import in_daemon_thread
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
-from app.whole_lines import ends_within_a_line
+from app.files.whole_lines import ends_within_a_line
+from app.loop.background import in_daemon_thread
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 
 DECISIONS_STREAM: Final = "robots:{decisions}"
 DECISIONS_LENGTH = 100_000

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from app.edge.facts import FACT_KEPT, FACT_ORIGINS, MAX_AGENTS, REFUSALS, EdgeFact, OriginFacts
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 from robots_core.origin import read_key
 
 ORIGINS_PER_CALL = 200

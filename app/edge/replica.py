@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from app.background import BackgroundTask, Surviving, periodically
 from app.edge.facts import FACT_ORIGINS, REFUSALS, EdgeFact, EdgeTable
 from app.edge.redis_edge import ORIGINS_PER_CALL, RedisEdge
-from app.redis.guarded_client import StoreDown
+from app.loop.background import BackgroundTask, Surviving, periodically
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin, read_target
 
 FACTS_EVERY = 3.0

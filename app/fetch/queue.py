@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from app.caller_slots import CallerSlots
+from app.loop.caller_slots import CallerSlots
 from robots_core.robots.access import Busy
 
 PROMPT = 0.2

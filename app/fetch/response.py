@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
-from app.durations import read_retry_after
+from app.times import read_retry_after
 from robots_core.origin import URL_LIMIT, OtherScheme, Target, read_target
 from robots_core.robots.access import (
     BODY_LIMIT,

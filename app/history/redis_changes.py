@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from app.cache.freshness import Snapshot
 from app.history.change import CHANGE_BYTES, Change, change_of
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 from robots_core.content import digest
 from robots_core.origin import Origin
 

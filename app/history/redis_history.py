@@ -7,14 +7,14 @@ from contextlib import suppress
 from secrets import token_bytes
 from typing import Final, NamedTuple
 
-from app.background import BackgroundTask, Surviving, cancel_and_wait
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key, unrecorded_key
 from app.history import versions as history
 from app.history.redis_changes import RedisChanges
 from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, TAGGED, History
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
+from app.loop.background import BackgroundTask, Surviving, cancel_and_wait
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 from robots_core.content import digest
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful

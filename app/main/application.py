@@ -7,7 +7,6 @@ from fastapi import FastAPI
 
 from app import __version__
 from app.api import openapi, problems
-from app.api.connection import STOPPING
 from app.api.routes import (
     agents,
     allowed,
@@ -23,15 +22,16 @@ from app.api.routes import (
     pages,
     permits,
     robots_file,
-    test_file,
+    trials,
 )
 from app.api.services import Phase, Services
+from app.server.connection import STOPPING
 
 ROUTES = (
     allowed,
     check,
     batch,
-    test_file,
+    trials,
     agents,
     robots_file,
     history,

@@ -9,21 +9,21 @@ from pathlib import Path
 from app.archive.reader import ArchiveReader
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Visits
-from app.cached_files import CachedFiles, Models
-from app.decide import Decider
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
 from app.decision_log.sinks import FileSink, Sink, StreamSink
+from app.decisions.cached_files import CachedFiles, Models
+from app.decisions.decider import Decider
 from app.edge.redis_edge import RedisEdge
 from app.edge.replica import EdgeFacts
 from app.history.reader import HistoryReader
 from app.main.files import Files, process_name
+from app.main.settings import Settings
 from app.main.store import Store
 from app.observability.metrics import Metrics
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.replica import Overrides
-from app.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

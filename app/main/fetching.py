@@ -4,15 +4,15 @@ import ssl
 import time
 from collections.abc import Callable
 
-from app.agents_file import OwnAgents
 from app.cache.robots_cache import Fetch
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import Resolver
 from app.fetch.profile import FetchProfile
+from app.files.reread import Reread
+from app.main.agents_file import OwnAgents
+from app.main.settings import Settings
 from app.observability.metrics import Metrics
-from app.reread import Reread
-from app.settings import Settings
 from robots_core.origin import Origin
 from robots_core.robots.access import Busy, Fetched, Validators
 from robots_core.robots.judge import recognise_challenge

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
 
-from app.agents_file import OwnAgents
 from app.archive.archive import Archive
 from app.archive.places import files_at
 from app.archive.writer import ArchiveWriter
@@ -25,15 +24,16 @@ from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.fetch.client import Fetcher
 from app.fetch.network import Resolver, SystemResolver, client_tls
+from app.files.reread import Reread
 from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory
+from app.main.agents_file import OwnAgents
 from app.main.fetching import counted_fetch, fetcher_from
+from app.main.settings import Settings
 from app.main.store import Store
 from app.observability.fetch_log import FetchLog
 from app.observability.metrics import Metrics
-from app.redis.connect import subscriber
-from app.reread import Reread
-from app.settings import Settings
+from app.store.connect import subscriber
 from robots_core.origin import Origin
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from fastapi import FastAPI
 from starlette.types import Scope
 
+from app.api.answers.http_caching import NoStoreByDefault
 from app.api.middleware.access_log import AccessLog
 from app.api.middleware.answer_room import AnswerRoom
 from app.api.middleware.auth import KeyCheck
 from app.api.middleware.body_limit import BodyLimit
 from app.api.middleware.direct_routes import DirectRoutes
 from app.api.middleware.head_as_get import HeadAsGet
-from app.api.middleware.http_caching import NoStoreByDefault
 from app.api.middleware.loopback_host import LoopbackHostOnly
 from app.api.middleware.same_origin import RefuseCrossSite
 from app.api.routes.allowed import ALLOWED_PATH

@@ -6,17 +6,17 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from app import agents_file
-from app.agents_file import OwnAgents
 from app.auth.keys import Keys, load_keys
 from app.auth.operator_token import NO_TOKEN, load_token
 from app.cache.recheck import DomainTable, model
 from app.cache.recheck_file import load
-from app.cached_files import Models
+from app.decisions.cached_files import Models
+from app.files.reread import Reread
+from app.main import agents_file
+from app.main.agents_file import OwnAgents
+from app.main.settings import BadSetting, Settings
 from app.pacing.pools import PaceBy, pool_of
 from app.pacing.schedule import Bounds, host_bounds
-from app.reread import Reread
-from app.settings import BadSetting, Settings
 from robots_core.agents.directory import builtin_directory
 from robots_core.origin import Origin
 

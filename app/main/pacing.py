@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.main.decisions import Decisions
 from app.main.files import Files
+from app.main.settings import Settings
 from app.main.store import Store
 from app.observability.metrics import Metrics
 from app.pacing.fleet_secret import FleetSecret
@@ -15,7 +16,6 @@ from app.pacing.pacer import Pacer
 from app.pacing.permits import Permits
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import Bounds
-from app.settings import Settings
 from robots_core.origin import Origin
 
 

@@ -10,16 +10,18 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from app.api.answer_caching import AnswerCaching
-from app.api.answer_tags import AnswerTags
+from app.api.answers.answer_caching import AnswerCaching
+from app.api.answers.answer_tags import AnswerTags
+from app.api.answers.encoding import AnswerEncoder
 from app.api.change_polls import ChangePolls
-from app.api.encoding import AnswerEncoder
 from app.api.long_work import LongWork
 from app.api.middleware.loopback_host import is_loopback
 from app.api.services import Lifecycle, Services
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
-from app.helper.helpers import Helpers
+from app.files.reread import Reread, on_change, on_sighup
+from app.loop.helpers import Helpers
+from app.loop.work_turns import WorkTurns
 from app.main.application import application
 from app.main.decisions import Decisions, make_decisions
 from app.main.files import Files, make_files
@@ -34,17 +36,15 @@ from app.main.operator_files import (
     recheck_models,
 )
 from app.main.pacing import make_pacing
+from app.main.settings import Settings
 from app.main.store import Store, make_store
 from app.observability import tracing
 from app.observability.background_failures import BackgroundFailures
 from app.observability.metrics import ServiceState
 from app.pacing.schedule import Bounds
-from app.redis.connect import open_connections
-from app.redis.guarded_client import STORE_TIMEOUT
-from app.redis.store_clock import StoreClock, StoreClocks
-from app.reread import Reread, on_change, on_sighup
-from app.settings import Settings
-from app.work_turns import WorkTurns
+from app.store.connect import open_connections
+from app.store.guarded_client import STORE_TIMEOUT
+from app.store.store_clock import StoreClock, StoreClocks
 from robots_core.agents.directory import AgentDirectory
 from robots_core.purposes.policy import PurposePolicy
 

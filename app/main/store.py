@@ -6,14 +6,14 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from app.files.reread import Reread
+from app.main.settings import BadSetting, Settings
 from app.observability.metrics import Metrics
-from app.redis import url as redis_url
-from app.redis.connect import Client, connect_to
-from app.redis.eviction import EvictionPolicy
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.store_clock import StoreClocks
-from app.reread import Reread
-from app.settings import BadSetting, Settings
+from app.store import url as redis_url
+from app.store.connect import Client, connect_to
+from app.store.eviction import EvictionPolicy
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.store_clock import StoreClocks
 
 
 @dataclass(frozen=True, slots=True)

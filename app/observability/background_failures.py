@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from app.background import TASK, BackgroundTask
+from app.loop.background import TASK, BackgroundTask
 
 LOG_EVERY = 60.0
 """Seconds in which at most LOGGED failures of a task are logged: it may fail many times a second."""

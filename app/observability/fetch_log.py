@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable
 
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import Recheck, Snapshot, delay
-from app.instants import instant
+from app.times import instant
 from robots_core.origin import Origin
 from robots_core.robots.access import Blocked
 

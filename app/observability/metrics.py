@@ -15,10 +15,10 @@ from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from app import __version__
-from app.background import BackgroundTask, periodically, repeatedly
+from app.loop.background import BackgroundTask, periodically, repeatedly
 from app.observability.event_loop import sample_lag
 from app.observability.processes import Exposition
-from app.revision import REVISION
+from app.observability.revision import REVISION
 from robots_core.robots.access import Access, Blocked, NotModified, Successful, Unavailable, Unreachable
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4

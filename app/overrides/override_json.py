@@ -15,8 +15,8 @@ from pydantic import (
     field_validator,
 )
 
+from app.files.validation import message, shown
 from app.overrides.table import Action, ActionName, Allow, Budget, Delay, Deny, Override, Replace
-from app.validation import message, shown
 from robots_core.dates import END_OF_TIME
 from robots_core.origin import Origin, read_suffix, read_target
 from robots_core.robots.access import BODY_LIMIT, Successful

@@ -15,11 +15,11 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.background import BackgroundTask, Surviving
+from app.loop.background import BackgroundTask, Surviving
 from app.overrides.override_json import OverrideMembers, write_override
 from app.overrides.table import Override, Replace
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 from robots_core.dates import END_OF_TIME
 
 OVERRIDES_LIMIT = 10_000

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from app.background import BackgroundTask, Surviving, periodically
+from app.loop.background import BackgroundTask, Surviving, periodically
 from app.overrides.redis_overrides import (
     AuditEntry,
     ChangedMeanwhile,
@@ -16,7 +16,7 @@ from app.overrides.redis_overrides import (
 )
 from app.overrides.restore import Restorer, has_lost
 from app.overrides.table import Override, Table
-from app.redis.guarded_client import COOLDOWN, StoreDown
+from app.store.guarded_client import COOLDOWN, StoreDown
 
 OVERRIDES_EVERY = 3.0
 """Seconds between two reads of the store's version: a process may be this far behind the others."""

@@ -4,8 +4,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from secrets import token_bytes
 from typing import Final
 
-from app.background import BackgroundTask, periodically
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.loop.background import BackgroundTask, periodically
+from app.store.guarded_client import GuardedClient, StoreDown
 
 STORED_AT: Final = "robots:permits:secret"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.pacing.slots import PaceKey
 
 

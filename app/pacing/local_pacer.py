@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable
 
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.pacing.membership import Rank
 from app.pacing.schedule import advance, at_least, interval_at, window_at
 from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult, WaitTooLong, wait_too_long

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 
-from app.background import BackgroundTask, periodically
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
+from app.loop.background import BackgroundTask, periodically
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 
 ANNOUNCE_INTERVAL = 3.0
 """Seconds between two announcements, after which all others have seen a new process."""

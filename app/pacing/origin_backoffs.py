@@ -6,10 +6,10 @@ from a pool is written under the origin, too.
 
 from collections.abc import Callable
 
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.slots import PaceKey
-from app.redis.guarded_client import StoreDown
+from app.store.guarded_client import StoreDown
 
 READ_EVERY = 3.0
 """Seconds after which the backoff of an origin is read again."""

@@ -5,7 +5,7 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.local_pacer import LOCAL_SLOT, LocalPacer
 from app.pacing.origin_backoffs import OriginBackoffs
@@ -16,9 +16,9 @@ from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import Bound, advance, at_least, interval_at
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK, ShardState, UnreportedSlot
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong, backoff_alone
-from app.redis.cluster import ANY
-from app.redis.guarded_client import StoreDown
-from app.redis.store_clock import StoreClocks
+from app.store.cluster import ANY
+from app.store.guarded_client import StoreDown
+from app.store.store_clock import StoreClocks
 
 CLOCK_STEP_TOLERANCE = 0.1
 """Seconds by which the clocks of a master and of the replica that replaces it may differ unreported."""

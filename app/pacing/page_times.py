@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.pacing.permit import SlotRef
 from app.pacing.slots import PaceKey
 

@@ -5,18 +5,18 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
-from app.answer_all import answer_all, failure
-from app.decide import Decider
+from app.decisions.answer_all import answer_all, failure
+from app.decisions.decider import Decider
+from app.decisions.evaluate import Decision, Question
 from app.edge.replica import EdgeFacts
-from app.evaluate import Decision, Question
+from app.loop.work_turns import YieldBudget
 from app.observability.metrics import Metrics
 from app.pacing.fleet_secret import FleetSecret
 from app.pacing.pacer import Grant, Pacer
 from app.pacing.permit import SlotRef, sign, verify
 from app.pacing.schedule import Bounds, pace_windows
 from app.pacing.slots import PaceKey, Slot, SlotRequest, WaitTooLong
-from app.redis.guarded_client import StoreDown
-from app.work_turns import YieldBudget
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin, read_key
 
 MAX_QUEUES = 16

@@ -5,14 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from app.background import BackgroundTask, Surviving
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
+from app.loop.background import BackgroundTask, Surviving
+from app.loop.single_flight import SingleFlight
 from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.shard_state import PROBE_INTERVAL, SLACK, ShardState
 from app.pacing.slots import PaceKey, QueueState
-from app.redis.guarded_client import StoreDown
-from app.redis.single_flight import SingleFlight
+from app.store.guarded_client import StoreDown
 
 _log = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from app.pacing.slots import (
     WaitTooLong,
     wait_too_long,
 )
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.script import Script
-from app.redis.store_clock import StoreClocks
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
+from app.store.store_clock import StoreClocks
 
 MICROSECONDS = 1_000_000
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeAlias
 
 from app.cache.recheck import Pace
-from app.evaluate import with_delay
+from app.decisions.evaluate import with_delay
 from app.overrides.table import Override
 from robots_core.robots.rates import Rate, RateSource, Timetable
 

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from app.cache.bounded_dict import BoundedDict
+from app.cache.byte_lru import BoundedDict
 from app.pacing.local_pacer import HORIZON
 from app.pacing.slots import PaceKey, SlotRequest
-from app.redis.guarded_client import COOLDOWN
-from app.redis.store_clock import ShardClock
+from app.store.guarded_client import COOLDOWN
+from app.store.store_clock import ShardClock
 
 PROBE_INTERVAL = COOLDOWN + 0.1
 """Seconds between two probes of a failed shard. After the first that fails, this process gives slots by itself."""

@@ -9,9 +9,9 @@ from app.api import openapi
 from app.cache.freshness import KEEP, Snapshot
 from app.cache.redis_snapshots import RedisSnapshots
 from app.history.redis_history import RedisHistory
-from app.redis.connect import connect
-from app.redis.embedded import serve
-from app.redis.guarded_client import GuardedClient
+from app.store.connect import connect
+from app.store.embedded import serve
+from app.store.guarded_client import GuardedClient
 from robots_core.origin import read_target
 from robots_core.robots.access import Successful
 from tests.api.problem_examples import problems

@@ -7,15 +7,15 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 from unittest.mock import AsyncMock, Mock, patch
 
-from app.api.connection import HEAD_LIMIT
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.problem_types import PROBLEMS
 from app.api.services import Phase, Services
 from app.auth.keys import new_key
 from app.auth.quotas import Quotas
+from app.loop.work_turns import Overloaded
 from app.overrides import redis_overrides
-from app.redis.guarded_client import StoreDown
-from app.work_turns import Overloaded
+from app.server.connection import HEAD_LIMIT
+from app.store.guarded_client import StoreDown
 from robots_core.robots.access import Busy
 from tests.api.raw_client import connect, serve_app
 from tests.api.service import Service, running

@@ -15,8 +15,8 @@ from fastapi import FastAPI
 
 from app.fetch.network import Resolver
 from app.main.service import create
+from app.main.settings import Settings
 from app.observability.tracing import Spans
-from app.settings import Settings
 from tests.exposition import samples
 from tests.operator_token import TOKEN_FILE, TOKEN_HEADER
 from tests.origins import NO_TLS, Names

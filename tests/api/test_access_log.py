@@ -18,9 +18,9 @@ from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.services import Phase
 from app.auth.keys import new_key
 from app.main.service import create
+from app.main.settings import Settings
 from app.observability.logs import JsonFormatter
 from app.observability.metrics import Metrics, ServiceState
-from app.settings import Settings
 from tests.api.service import running
 
 

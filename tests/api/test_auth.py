@@ -19,9 +19,9 @@ from app.auth.keys import Scope, load_keys, new_key
 from app.auth.quotas import Quotas
 from app.main.application import ROUTES
 from app.main.service import WITHOUT_KEYS, create
+from app.main.settings import Settings
 from app.observability.metrics import Metrics, ServiceState
-from app.redis.guarded_client import GuardedClient
-from app.settings import Settings
+from app.store.guarded_client import GuardedClient
 from tests.api.service import Service, counted, running, slug
 from tests.faults.until import until, until_so
 from tests.operator_token import TOKEN_FILE

@@ -11,14 +11,14 @@ from typing import Any, NoReturn, cast
 import pytest
 from starlette.types import Message, Scope
 
-from app.api.encoding import AnswerEncoder
+from app.api.answers.encoding import AnswerEncoder
 from app.api.item_results import encode_result
 from app.api.json_array import ARRAY_PIECE
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.routes.batch import ITEMS
-from app.background import cancel_and_wait
-from app.decide import Decider
-from app.evaluate import Decision, Question
+from app.decisions.decider import Decider
+from app.decisions.evaluate import Decision, Question
+from app.loop.background import cancel_and_wait
 from robots_core.origin import Origin
 from robots_core.robots.access import Busy
 from tests.api.service import Service, running
@@ -141,7 +141,7 @@ async def test_many_origins_with_a_question_each_let_other_requests_run(
             await asyncio.sleep(0)
 
     # Each look at the clock takes a millisecond, so that a few questions use up the budget.
-    monkeypatch.setattr("app.work_turns.time", SimpleNamespace(monotonic=lambda: next(ticks) / 1000))
+    monkeypatch.setattr("app.loop.work_turns.time", SimpleNamespace(monotonic=lambda: next(ticks) / 1000))
     async with running(store_url) as service:
         state = service.app.state
         monkeypatch.setattr(state, "services", replace(state.services, decider=cast("Decider", decider)))

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from app.api.routes.bundle import BUNDLE_WINDOW
-from app.bundle import BundleRow, BundleRows, RowQuestion
-from app.instants import instant
+from app.decisions.bundle_rows import BundleRow, BundleRows, RowQuestion
+from app.times import instant
 from robots_core.robots.access import BODY_LIMIT
 from tests.api.service import START, Service, counted, running, slug
 from tests.faults.until import until_so

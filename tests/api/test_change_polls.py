@@ -14,7 +14,7 @@ from app.api.problems import Problem
 from app.auth.keys import Limit
 from app.auth.quotas import Quotas
 from app.history.redis_changes import OLDEST, ChangeId, Page, Position, RedisChanges
-from app.redis.guarded_client import GuardedClient
+from app.store.guarded_client import GuardedClient
 from tests.api.service import running, slug
 from tests.faults.until import until_so
 from tests.history.feed import add_changes

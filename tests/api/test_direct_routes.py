@@ -10,7 +10,7 @@ from starlette.routing import Route
 from app.api.routes.bundle import BUNDLE_PATH
 from app.api.routing import DirectRoute
 from app.main.service import create
-from app.settings import Settings
+from app.main.settings import Settings
 from tests.api.service import running
 
 ROUTES = create(Settings(redis_url="redis://unused")).routes

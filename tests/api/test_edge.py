@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.auth.keys import new_key
-from app.redis.lane import Lane
+from app.store.lane import Lane
 from tests.api.service import START, Service, running
 from tests.faults.until import until
 from tests.origins import serve, text

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.answer_caching import AnswerCaching
-from app.api.answer_tags import AnswerTags
-from app.api.encoding import AnswerEncoder
-from app.api.schemas.answers import AnswerOut
-from app.api.serialize import answer_out
+from app.api.answers.answer_caching import AnswerCaching
+from app.api.answers.answer_tags import AnswerTags
+from app.api.answers.encoding import AnswerEncoder
+from app.api.answers.schema import AnswerOut
+from app.api.answers.serialize import answer_out
 from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
+from app.decisions.evaluate import Decision, Question, judge_policy
+from app.decisions.parsed_files import PARSED_FILES
 from app.edge.facts import EdgeTable
-from app.evaluate import Decision, Question, judge_policy
 from app.overrides.table import Delay, Matching, Override, Table
-from app.parsed_files import PARSED_FILES
 from robots_core.agents.directory import builtin_directory
 from robots_core.origin import read_target
 from robots_core.purposes.policy import PURPOSES, PurposePolicy

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.api.schemas.answers import AnswerOut
+from app.api.answers.schema import AnswerOut
 from app.api.stream import LINES
 from tests.api.service import Service, running
 from tests.origins import serve, text

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from app import cached_files
 from app.api.schemas.history import DiffOut
-from app.evaluate import CachedFile
+from app.decisions import cached_files
+from app.decisions.evaluate import CachedFile
 from app.history.versions import Version
 from robots_core.robots.dialects import DIALECTS
 from tests.api.service import START, Service, counted, running

@@ -9,7 +9,7 @@ from app.api.long_work import SMALL_FILE
 from app.api.routes import indexing
 from app.api.routes.indexing import HTML_LIMIT
 from tests.api.service import counted, running
-from tests.helper import work
+from tests.loop import work
 from tests.robots.cases import rows
 
 JSON = {"content-type": "application/json"}

@@ -16,9 +16,9 @@ from app.api.routes.batch import BatchIn
 from app.api.routes.indexing import IndexingIn, MetaIn
 from app.api.routes.overrides import OverrideIn
 from app.api.routes.permits import OutcomeIn, PermitIn, PermitsIn
-from app.api.routes.test_file import TestIn
-from app.api.what_if import SimulatedOutcomeIn
-from app.question import QuestionIn, QuestionNowIn
+from app.api.routes.trials import TrialIn
+from app.api.trials.what_if import SimulatedOutcomeIn
+from app.decisions.question import QuestionIn, QuestionNowIn
 from tests.api.asgi_client import JSON_ROUTES, Answer, request
 from tests.api.service import running
 from tests.operator_token import TOKEN_HEADER
@@ -33,7 +33,7 @@ MODELS = [
     PermitIn,
     PermitsIn,
     SimulatedOutcomeIn,
-    TestIn,
+    TrialIn,
 ]
 MANY = TOKENS_LIMIT // 4
 

@@ -14,11 +14,11 @@ from starlette.types import Message, Scope
 from app.api.long_work import SMALL_FILE, LongWork
 from app.auth.keys import Limit
 from app.auth.quotas import QuotaAccount
-from app.background import cancel_and_wait
-from app.helper.helpers import WAITING, Helpers, TooMuchWork, WorkRaised
-from app.work_turns import Overloaded, WorkTurns
+from app.loop.background import cancel_and_wait
+from app.loop.helpers import WAITING, Helpers, TooMuchWork, WorkRaised
+from app.loop.work_turns import Overloaded, WorkTurns
 from tests.faults.until import until_so
-from tests.helper import work
+from tests.loop import work
 
 LARGE = SMALL_FILE + 1
 

@@ -16,7 +16,7 @@ from app.api.middleware.auth import OPEN
 from app.api.openapi import EXAMPLES, as_text
 from app.api.problem_types import PROBLEMS
 from app.main.service import create
-from app.settings import Settings
+from app.main.settings import Settings
 from tests.api.document import DOCUMENT
 from tests.api.examples import ASKED, examples
 from tests.api.service import running

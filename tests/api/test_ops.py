@@ -9,8 +9,8 @@ import httpx
 from redis.asyncio import Redis
 
 from app.main.service import create
-from app.redis.embedded import serve as serve_valkey
-from app.settings import Settings
+from app.main.settings import Settings
+from app.store.embedded import serve as serve_valkey
 from tests.api.service import counted, running
 from tests.engines import QUOTED, free_port, node
 from tests.exposition import samples

@@ -11,7 +11,7 @@ from app.api.json_bodies import RequestModel, validated
 from app.api.problems import Problem
 from app.api.questions import read_item
 from app.api.routes.permits import PermitIn
-from app.question import QuestionIn
+from app.decisions.question import QuestionIn
 from tests.api.document import DOCUMENT
 from tests.api.service import Service, running, slug
 

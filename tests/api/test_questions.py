@@ -1,4 +1,4 @@
-"""Every route reads a question by the models of `app.question`, and each item of many alone."""
+"""Every route reads a question by the models of `app.decisions.question`, and each item of many alone."""
 
 import json
 import subprocess
@@ -14,8 +14,8 @@ from app.api import questions
 from app.api.problems import Problem, problem_of
 from app.api.questions import question_of, read_all, read_item
 from app.api.routes.permits import PermitIn
-from app.evaluate import Question
-from app.question import AGENTS, Asking, BadQuestion, QuestionIn
+from app.decisions.evaluate import Question
+from app.decisions.question import AGENTS, Asking, BadQuestion, QuestionIn
 from robots_core.agents.directory import builtin_directory
 from robots_core.purposes.policy import PurposePolicy
 from tests.api.service import running
@@ -23,22 +23,22 @@ from tests.origins import serve, text
 
 ADDED = "added_in_one_place"
 
-# Runs in an interpreter of its own, whose app.question has one more parameter.
+# Runs in an interpreter of its own, whose app.decisions.question has one more parameter.
 PROGRAM = """
 import asyncio, importlib.util, json, sys
 from pathlib import Path
 
-spec = importlib.util.find_spec("app.question")
+spec = importlib.util.find_spec("app.decisions.question")
 source = Path(spec.origin).read_text(encoding="utf-8")
 line = "    purpose: Purposes = None\\n"
 assert source.count(line) == 1
 module = importlib.util.module_from_spec(spec)
-sys.modules["app.question"] = module
+sys.modules["app.decisions.question"] = module
 added = f'    {sys.argv[1]}: str | None = Field(None, description="A new parameter.")\\n'
 exec(compile(source.replace(line, line + added), spec.origin, "exec"), module.__dict__)
 
 from app.main.service import create
-from app.settings import Settings
+from app.main.settings import Settings
 from tests.api.asgi_client import request
 
 app = create(Settings(redis_url="redis://unused"))
@@ -191,14 +191,14 @@ def test_a_permit_and_an_item_take_the_same_members() -> None:
 async def test_an_item_that_fails_unexpectedly_is_a_500_in_its_place(
     store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    read_target = sys.modules["app.question"].read_target
+    read_target = sys.modules["app.decisions.question"].read_target
 
     def broken(url: str) -> object:
         if url.endswith("/broken"):
             raise RuntimeError("a defect")
         return read_target(url)
 
-    monkeypatch.setattr("app.question.read_target", broken)
+    monkeypatch.setattr("app.decisions.question.read_target", broken)
     async with serve(text(200, "User-agent: *\nAllow: /\n")) as origin, running(store_url) as service:
         items = [{"url": f"{origin.url}/{name}", "agent": "a"} for name in ("x", "broken", "y")]
         batch = (await service.client.post("/v1/allowed", json={"items": items})).json()["answers"]

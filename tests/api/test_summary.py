@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.api.summary import summary
+from app.api.answers.summary import summary
 from app.cache.freshness import Failing, Snapshot
 from app.cache.result import CacheResult, Source
-from app.evaluate import Decision, Question
+from app.decisions.evaluate import Decision, Question
 from app.overrides.table import Allow, Deny, Matching, Override, Replace
 from robots_core.origin import read_target
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable

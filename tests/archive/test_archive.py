@@ -30,8 +30,8 @@ from app.archive.writer import ArchiveWriter
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from app.cli import archive as archive_command
 from app.cli.exit_codes import Failed
-from app.redis.guarded_client import StoreDown
-from app.settings import BadSetting, Settings
+from app.main.settings import BadSetting, Settings
+from app.store.guarded_client import StoreDown
 from robots_core.content import digest
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable

@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from app.auth.keys import Limit
 from app.auth.quotas import MAX_DEBT, QuotaAccount, QuotaExceeded, Quotas
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, StoreDown
 from tests.doubles import Clock
 
 TEN_A_MINUTE = Limit(10, 60, 10)

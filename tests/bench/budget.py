@@ -14,7 +14,7 @@ from statistics import median
 
 import uvloop
 
-from app.garbage import collected_when_quiet
+from app.loop.garbage import collected_when_quiet
 from tests.bench.adversaries import Adversary, adversaries
 from tests.bench.costs import Cost, cost
 from tests.bench.http import Contestant, Origins, get, service

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import psutil
 
-from app.redis.embedded import serve
+from app.store.embedded import serve
 from tests.bench.core import processor
 from tests.bench.crawl import Site, file_of
 from tests.bench.http import Server, free_port, process

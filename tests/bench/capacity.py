@@ -37,9 +37,9 @@ from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Tally
 from app.history import versions as history
 from app.history.redis_history import history_key
-from app.redis.connect import connect
-from app.redis.embedded import serve
-from app.redis.guarded_client import GuardedClient
+from app.store.connect import connect
+from app.store.embedded import serve
+from app.store.guarded_client import GuardedClient
 from robots_core.origin import Origin
 from robots_core.robots.access import (
     BODY_LIMIT,

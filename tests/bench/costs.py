@@ -7,7 +7,7 @@ from itertools import cycle
 from statistics import median
 from typing import TypeVar
 
-from app.api.serialize import EXPLAINED_RULES
+from app.api.answers.serialize import EXPLAINED_RULES
 from robots_core.lint.linter import lint
 from robots_core.robots.agents import first_of, read_agent
 from robots_core.robots.dialects import DIALECTS

@@ -28,7 +28,7 @@ import trustme
 import uvloop
 from redis.asyncio import Redis
 
-from app.redis.embedded import serve
+from app.store.embedded import serve
 from tests.bench.core import processor
 from tests.bench.http import AGENT, Connection, Server, free_port, get, process
 

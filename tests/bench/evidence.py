@@ -25,7 +25,7 @@ from app.cache.result import CacheResult, Source
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.verify import LogVerifier
-from app.evaluate import CachedFile, Question, evaluate
+from app.decisions.evaluate import CachedFile, Question, evaluate
 from robots_core.content import version_id
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import Successful, readable_part

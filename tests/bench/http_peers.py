@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.schemas.answers import AnswerOut
+from app.api.answers.schema import AnswerOut
 from tests.bench.bodies import body
 
 PATIENCE_SECONDS = 300

@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 
 from app.cache.invalidation import CHANNEL, Event, InvalidationListener, encode
 from app.cache.invalidation_publisher import InvalidationPublisher
-from app.redis.connect import connect, subscriber
-from app.redis.embedded import serve
+from app.store.connect import connect, subscriber
+from app.store.embedded import serve
 from robots_core.origin import Origin
 
 PROCESSES = 8

@@ -19,10 +19,10 @@ from redis.asyncio import Redis
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest
-from app.redis.circuit_breaker import IN_FLIGHT
-from app.redis.connect import connect
-from app.redis.embedded import serve
-from app.redis.guarded_client import GuardedClient
+from app.store.circuit_breaker import IN_FLIGHT
+from app.store.connect import connect
+from app.store.embedded import serve
+from app.store.guarded_client import GuardedClient
 from tests.pacing.fleet import Log, crawl
 
 ROUNDS = 5

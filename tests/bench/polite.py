@@ -30,7 +30,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-from app.redis.embedded import serve
+from app.store.embedded import serve
 from tests.faults.loopback import web
 from tests.faults.process import process
 from tests.origins import text

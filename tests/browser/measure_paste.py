@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from playwright.async_api import Page, expect
 
-from app.redis.embedded import serve
+from app.store.embedded import serve
 from tests.browser.tester import DESKTOP, PASTE, browsing, serving
 
 PASTES = 5

@@ -7,8 +7,8 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.robots_cache import RobotsCache
-from app.redis.guarded_client import GuardedClient
-from app.redis.store_clock import StoreClock
+from app.store.guarded_client import GuardedClient
+from app.store.store_clock import StoreClock
 from tests.cache.web import NewCache, Past, ScriptedWeb
 from tests.doubles import Clock, SlowSnapshots, SwitchableSnapshots
 from tests.faults.proxy import Proxy, proxy

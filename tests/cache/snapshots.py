@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from app.cache.freshness import Failing, Snapshot
-from app.durations import LONGEST_DELTA
+from app.times import LONGEST_DELTA
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable, Validators
 
 instants = st.floats(0, 253_402_300_799)

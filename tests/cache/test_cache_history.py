@@ -8,7 +8,7 @@ from app.cache.freshness import DAY
 from app.cache.robots_cache import RobotsCache
 from app.history.reader import HistoryReader
 from app.history.versions import History
-from app.redis.guarded_client import StoreDown
+from app.store.guarded_client import StoreDown
 from robots_core.content import digest
 from robots_core.robots.access import (
     NotModified,

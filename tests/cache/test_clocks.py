@@ -10,7 +10,7 @@ import pytest
 from app.cache.freshness import DAY, HOUR, MINUTE, Failing, Snapshot, moved
 from app.cache.result import Source
 from app.cache.robots_cache import RobotsCache
-from app.redis.store_clock import MAX_STEPS, STEP, ForwardStep, ShardClock, StoreClock, StoreClocks, server_time
+from app.store.store_clock import MAX_STEPS, STEP, ForwardStep, ShardClock, StoreClock, StoreClocks, server_time
 from robots_core.robots.access import Cause, Unreachable
 from tests.cache.web import DEFAULT, DOWN, FILE, SITE, NewCache, ScriptedWeb
 from tests.doubles import Clock, SwitchableSnapshots

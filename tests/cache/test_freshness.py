@@ -21,7 +21,7 @@ from app.cache.freshness import (
     next_snapshot,
     usable,
 )
-from app.durations import LONGEST_DELTA
+from app.times import LONGEST_DELTA
 from robots_core.robots.access import (
     Access,
     Blocked,

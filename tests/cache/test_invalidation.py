@@ -17,8 +17,8 @@ from app.cache.invalidation import (
     encode,
 )
 from app.cache.redis_snapshots import RedisSnapshots
-from app.redis.connect import connect, subscriber
-from app.redis.guarded_client import GuardedClient
+from app.store.connect import connect, subscriber
+from app.store.guarded_client import GuardedClient
 from robots_core.origin import Origin
 from tests.faults.proxy import Proxy
 from tests.faults.until import until, until_so

@@ -7,7 +7,7 @@ import pytest
 
 from app.cache.invalidation import MESSAGE_ORIGINS, Event, decode
 from app.cache.invalidation_publisher import InvalidationPublisher
-from app.redis.guarded_client import StoreDown
+from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 
 SITES = [Origin("https", f"{number}.example", 443) for number in range(3 * MESSAGE_ORIGINS)]

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from app.cache.lease import LEASE_SECONDS, RENEWALS, Held, Lease, Read, Taken
 from app.cache.redis_leases import RedisLeases
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, StoreDown
 from robots_core.origin import Origin
 from tests.faults.until import until
 

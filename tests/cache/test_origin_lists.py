@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from app.cache.freshness import Failing, Snapshot
 from app.cache.origin_lists import FLUSH_EVERY, LISTED, MOST_ASKED, NOTED, Order, OriginLists
 from app.cache.redis_origin_lists import RedisOriginLists
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, StoreDown
 from robots_core.origin import Origin, read_target
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 

@@ -16,9 +16,9 @@ from app.cache.invalidation import Event
 from app.cache.ordering import Purged
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
-from app.redis.circuit_breaker import IN_FLIGHT
-from app.redis.connect import connect
-from app.redis.guarded_client import COOLDOWN, GuardedClient, StoreDown
+from app.store.circuit_breaker import IN_FLIGHT
+from app.store.connect import connect
+from app.store.guarded_client import COOLDOWN, GuardedClient, StoreDown
 from robots_core.origin import Origin
 from robots_core.robots.access import BODY_LIMIT, Successful, Unavailable
 from tests.doubles import Clock

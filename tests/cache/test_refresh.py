@@ -9,7 +9,7 @@ from app.cache.freshness import DAY, KEEP, Snapshot, State
 from app.cache.invalidation import Event
 from app.cache.result import Source
 from app.cache.robots_cache import RobotsCache
-from app.redis.guarded_client import StoreDown
+from app.store.guarded_client import StoreDown
 from robots_core.robots.access import (
     Busy,
     NotModified,

@@ -9,9 +9,9 @@ from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.result import Source
 from app.cache.robots_cache import RobotsCache
-from app.redis.connect import connect
-from app.redis.guarded_client import COOLDOWN, GuardedClient
-from app.redis.store_clock import StoreClock
+from app.store.connect import connect
+from app.store.guarded_client import COOLDOWN, GuardedClient
+from app.store.store_clock import StoreClock
 from robots_core.origin import Origin
 from tests.cache.web import DEFAULT, DOWN, NEWER, SITE, NewCache, ScriptedWeb
 from tests.doubles import Clock, SwitchableSnapshots

@@ -6,17 +6,17 @@ from itertools import pairwise
 import pytest
 from redis.asyncio import Redis
 
-import app.parsed_files
+import app.decisions.parsed_files
 import robots_core.origin
 from app.cache.freshness import Recheck
 from app.cache.redis_visits import RedisVisits
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
-from app.cached_files import CachedFiles
-from app.evaluate import Question, evaluate
+from app.decisions.cached_files import CachedFiles
+from app.decisions.evaluate import Question, evaluate
+from app.decisions.parsed_files import PARSED_FILES
 from app.history.reader import HistoryReader
-from app.parsed_files import PARSED_FILES
-from app.redis.guarded_client import GuardedClient
+from app.store.guarded_client import GuardedClient
 from robots_core.origin import Target, read_target
 from robots_core.robots.access import Successful
 from robots_core.robots.agents import read_agent
@@ -41,7 +41,7 @@ def tracked() -> int:
 async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
     cache: RobotsCache, web: ScriptedWeb, clock: Clock, store_client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.parsed_files, "PARSED_FILES", HELD)
+    monkeypatch.setattr(app.decisions.parsed_files, "PARSED_FILES", HELD)
     model = Recheck()
     files = CachedFiles(
         cache,

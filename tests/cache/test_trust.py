@@ -2,7 +2,7 @@
 
 from app.cache.freshness import Recheck, Snapshot
 from app.cache.robots_cache import RobotsCache
-from app.redis.store_clock import StoreClock
+from app.store.store_clock import StoreClock
 from robots_core.origin import Origin, read_target
 from robots_core.robots.access import Fetched, Unavailable, Validators
 

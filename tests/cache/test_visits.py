@@ -14,8 +14,8 @@ from redis.asyncio import Redis
 from app.cache.freshness import DAY, HOUR
 from app.cache.redis_visits import RedisVisits, key, read_value
 from app.cache.visits import HALF_LIFE, READ_FOR, TALLIES_PER_WRITE, TALLY_EXPIRY, Tally, Visits
-from app.redis.connect import connect
-from app.redis.guarded_client import COOLDOWN, GuardedClient, StoreDown
+from app.store.connect import connect
+from app.store.guarded_client import COOLDOWN, GuardedClient, StoreDown
 from robots_core.origin import Origin
 from tests.doubles import Clock, SwitchableVisits
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.cli import listeners
 from app.cli.serve import configuration
-from app.settings import BadSetting, Settings
+from app.main.settings import BadSetting, Settings
 from tests.faults.process import process
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from app import __version__
-from app.settings import Settings
+from app.main.settings import Settings
 from robots_core.agents.directory import AgentCategory, builtin_directory
 from tests.cli.command import run
 

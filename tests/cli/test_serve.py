@@ -7,7 +7,7 @@ import pytest
 
 from app.auth.operator_token import FILE_NAME
 from app.cli.serve import check_exposure
-from app.settings import BadSetting, Settings
+from app.main.settings import BadSetting, Settings
 from tests.cli.command import run
 from tests.faults.process import process
 

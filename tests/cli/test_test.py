@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.__main__ import main
-from app.api.encoding import AnswerEncoder
-from app.api.routes.test_file import EXPLAINED_LIMIT
-from app.evaluate import Decision
+from app.api.answers.encoding import AnswerEncoder
+from app.api.routes.trials import EXPLAINED_LIMIT
+from app.decisions.evaluate import Decision
 from robots_core.robots.access import BODY_LIMIT
 from tests.cli.command import run
 

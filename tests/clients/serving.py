@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.redis.embedded import serve
+from app.store.embedded import serve
 from tests.forked import ForkedService
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from app.api.routes.batch import ITEMS
 from app.api.routes.bundle import BUNDLE_WINDOW
-from app.instants import instant
+from app.times import instant
 from robots_core.origin import BadUrl, read_target
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.dialects import DIALECTS

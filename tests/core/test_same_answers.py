@@ -4,7 +4,7 @@ import pytest
 
 from app.cache.freshness import Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
-from app.evaluate import CachedFile, Question, evaluate, judge_policy
+from app.decisions.evaluate import CachedFile, Question, evaluate, judge_policy
 from robots_core.origin import BadUrl, read_target
 from robots_core.outcomes import read_outcome
 from robots_core.purposes.policy import PURPOSES, PurposePolicy

@@ -24,7 +24,7 @@ from zlib import crc32
 import httpx
 
 from app import __version__
-from app.redis.embedded import server_binary
+from app.store.embedded import server_binary
 from tests.origins import serve, text
 
 ROOT = Path(__file__).parent.parent.parent

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app import __version__
-from app.settings import Settings
+from app.main.settings import Settings
 from tests.deploy.chart import differences
 
 ROOT = Path(__file__).parent.parent.parent

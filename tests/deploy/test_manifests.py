@@ -13,7 +13,7 @@ import yaml
 
 from app.cache.recheck_file import load
 from app.fetch.guard import PLATFORMS, RANGES
-from app.settings import Settings
+from app.main.settings import Settings
 from tests.origins import serve, text
 
 ROOT = Path(__file__).parent.parent.parent

@@ -12,8 +12,8 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from app.redis.connect import connect
-from app.redis.embedded import server_binary
+from app.store.connect import connect
+from app.store.embedded import server_binary
 from tests.faults.until import until
 
 START = Path(__file__).parent.parent.parent / "deploy" / "redis" / "start.sh"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.async_api import ViewportSize
 
-from app.redis.embedded import serve
+from app.store.embedded import serve
 from tests.browser.tester import browsing, serving, visiting
 
 VIEW = ViewportSize(width=1440, height=1180)

@@ -13,7 +13,7 @@ import pytest
 from app.__main__ import COMMANDS, module_of
 from app.api.problem_types import PROBLEMS
 from app.cli.exit_codes import Parser
-from app.settings import Settings
+from app.main.settings import Settings
 from robots_core.lint.linter import CHECKS
 from robots_core.notes import AGENT_MISSPELT, AGENT_NEVER_NAMED, AGENT_UNNAMED
 from robots_core.page_rules import NOINDEX_UNREACHABLE, UNREAD

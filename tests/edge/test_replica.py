@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 from app.edge.facts import FACT_KEPT, MAX_AGENTS, EdgeFact, EdgeState
 from app.edge.redis_edge import ORIGINS_PER_CALL, RedisEdge
 from app.edge.replica import EdgeFacts
-from app.redis.guarded_client import GuardedClient, StoreDown
-from app.redis.lane import Lane
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.lane import Lane
 from tests.patient_service import STORE_TIMEOUT
 
 ORIGIN, START = "https://example.com", 1_800_000_000

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 
 import httpx
 
-from app.redis.embedded import serve as serve_valkey
+from app.store.embedded import serve as serve_valkey
 from tests.faults.loopback import web
 from tests.faults.process import process
 from tests.origins import text

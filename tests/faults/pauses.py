@@ -24,7 +24,7 @@ from redis.asyncio import Redis
 from app.cache.codec import encode
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
-from app.redis.embedded import serve as serve_valkey
+from app.store.embedded import serve as serve_valkey
 from robots_core.origin import read_target
 from robots_core.robots.access import Successful
 from tests.faults.process import process

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from app.background import cancel_and_wait
-from app.redis.embedded import serve as serve_valkey
+from app.loop.background import cancel_and_wait
+from app.store.embedded import serve as serve_valkey
 from tests.clients.crawling import crawler
 from tests.clients.site import Site, links
 from tests.faults.process import process

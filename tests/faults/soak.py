@@ -27,7 +27,7 @@ import httpx
 import psutil
 from redis.asyncio import Redis
 
-from app.redis.embedded import serve as serve_valkey
+from app.store.embedded import serve as serve_valkey
 from tests.faults.loopback import Visit, Web, web
 from tests.faults.process import Process, process
 from tests.faults.proxy import Proxy, proxy

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from app.helper import process as helper
-from app.redis.embedded import serve as serve_valkey
+from app.loop import helper_process as helper
+from app.store.embedded import serve as serve_valkey
 from tests.faults.loopback import Visit, web
 from tests.faults.process import process
 from tests.faults.until import until

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis.asyncio import Redis
 
-from app.background import cancel_and_wait
-from app.evaluate import CachedFile, Decision, Question, evaluate
-from app.reading_turns import TURN_BYTES
+from app.decisions.evaluate import CachedFile, Decision, Question, evaluate
+from app.loop.background import cancel_and_wait
+from app.loop.reading_turns import TURN_BYTES
 from robots_core.robots.robots_txt import RobotsTxt
 from tests.api.service import Service, running
 from tests.exposition import samples
@@ -133,7 +133,7 @@ async def test_large_files_are_read_in_turns_of_their_own(
         if fetched:  # then the files are in memory, but no longer parsed
             urls = [str(item["url"]) for item in items]
             await asyncio.gather(*(service.client.get("/v1/robots", params={"url": url}) for url in urls))
-        monkeypatch.setattr("app.decide.evaluate", noted)
+        monkeypatch.setattr("app.decisions.decider.evaluate", noted)
         counting = asyncio.create_task(count_turns())
         answers = await ask(service, items)
         await cancel_and_wait([counting])
@@ -160,13 +160,13 @@ async def test_a_question_that_fails_fails_alone(
         one, two = origins.new(), origins.new()
         if hot:
             await service.allowed(one)
-        monkeypatch.setattr("app.decide.evaluate", fail)
+        monkeypatch.setattr("app.decisions.decider.evaluate", fail)
         paths = [f"{one}/private/", f"{one}/fails", f"{one}/private/x", f"{two}/fails", f"{two}/private/"]
-        with caplog.at_level(logging.ERROR, "app.answer_all"):
+        with caplog.at_level(logging.ERROR, "app.decisions.answer_all"):
             answers = await ask(service, [{"url": url, "agent": "a"} for url in paths])
     assert [answer.get("verdict") for answer in answers] == ["disallow", None, "disallow", None, "disallow"]
     for failed in (answers[1]["problem"], answers[3]["problem"]):
         assert (failed["status"], failed["type"]) == (500, "urn:robots-decisions:problem:internal-server-error")
         assert failed["request_id"]
-    logged = [record for record in caplog.records if record.name == "app.answer_all"]
+    logged = [record for record in caplog.records if record.name == "app.decisions.answer_all"]
     assert [str(record.exc_info[1]) for record in logged if record.exc_info] == ["'planted'"] * 2

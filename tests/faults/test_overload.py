@@ -9,7 +9,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from app.work_turns import LATE, WorkTurns
+from app.loop.work_turns import LATE, WorkTurns
 from tests.api.raw_client import serve_app
 from tests.api.service import Service, running
 from tests.doubles import Clock

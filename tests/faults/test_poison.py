@@ -25,8 +25,8 @@ from app.cache.invalidation import CHANNEL
 from app.history import versions as history
 from app.pacing.redis_pacer import keys_of
 from app.pacing.slots import PaceKey
-from app.redis.connect import connect
-from app.redis.guarded_client import GuardedClient
+from app.store.connect import connect
+from app.store.guarded_client import GuardedClient
 from robots_core.origin import read_target
 from robots_core.robots.access import Successful
 from tests.api.service import START, Service, running

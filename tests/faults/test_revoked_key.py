@@ -10,7 +10,7 @@ import httpx
 from redis.asyncio import Redis
 
 from app.auth.keys import new_key
-from app.redis.embedded import serve as serve_valkey
+from app.store.embedded import serve as serve_valkey
 from tests.faults.process import process
 from tests.faults.until import until
 from tests.valkey import process_of, stopped

@@ -11,8 +11,8 @@ from redis.asyncio import Redis
 
 from app.cache.codec import encode
 from app.cache.freshness import Snapshot
-from app.redis.embedded import serve as serve_valkey
-from app.redis.guarded_client import STORE_TIMEOUT
+from app.store.embedded import serve as serve_valkey
+from app.store.guarded_client import STORE_TIMEOUT
 from robots_core.robots.access import Successful
 from tests.api.service import START, Service, running
 from tests.faults.proxy import Proxy, proxy

@@ -6,11 +6,11 @@ import time
 import uvicorn
 from fastapi import FastAPI
 
-from app.api.connection_limits import raise_file_limit
 from app.cli import serve
-from app.garbage import collect
+from app.loop.garbage import collect
+from app.main.settings import Settings
 from app.observability.event_loop import sample_lag
-from app.settings import Settings
+from app.server.connection_limits import raise_file_limit
 
 SAMPLE_EVERY = 0.005
 

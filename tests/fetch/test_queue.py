@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.background import cancel_and_wait
 from app.fetch.queue import FetchQueue
+from app.loop.background import cancel_and_wait
 from robots_core.robots.access import Busy
 from tests.faults.until import PATIENCE
 

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from http_message_signatures import HTTPMessageVerifier, InvalidSignature, MappingKeyResolver, VerifyResult
 from http_message_signatures.algorithms import ED25519
 
-from app.agents_file import load
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.profile import FetchProfile
 from app.fetch.web_bot_auth import LIFETIME, TAG, WebBotAuth, read_key, thumbprint
+from app.main.agents_file import load
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from tests.origins import NO_TLS, LoopbackOrigin, Names, redirect, serve, text

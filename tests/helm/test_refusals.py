@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.settings import Settings
+from app.main.settings import Settings
 from tests.helm.render import CHART, TRIAL, Refused, rendered
 
 STORE = 'networkPolicy.store=[{"ipBlock": {"cidr": "10.20.0.0/24"}}]'

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.redis.embedded import server_binary
+from app.store.embedded import server_binary
 from tests.faults.until import until
 from tests.helm.render import NAMESPACE, TRIAL, objects
 from tests.origins import serve, text

@@ -12,9 +12,9 @@ from app.cache.freshness import Recheck, Snapshot
 from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
-from app.redis.connect import connect
-from app.redis.guarded_client import GuardedClient
-from app.redis.store_clock import StoreClock
+from app.store.connect import connect
+from app.store.guarded_client import GuardedClient
+from app.store.store_clock import StoreClock
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, Lifetime, Successful, Validators
 

@@ -16,8 +16,8 @@ from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_writer import SnapshotWriter
 from app.history.redis_changes import OLDEST, RedisChanges
 from app.history.redis_history import RedisHistory
-from app.redis.guarded_client import GuardedClient
-from app.redis.store_clock import StoreClock
+from app.store.guarded_client import GuardedClient
+from app.store.store_clock import StoreClock
 from robots_core.content import digest, id_of
 from robots_core.robots.access import Access, Successful, Unavailable
 from tests.doubles import Clock

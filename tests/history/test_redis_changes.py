@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from app.cache.freshness import Snapshot
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, RedisChanges, Since, read_id
 from app.history.redis_history import RedisHistory, history_key
-from app.redis.guarded_client import GuardedClient, Send, StoreDown
+from app.store.guarded_client import GuardedClient, Send, StoreDown
 from robots_core.content import digest, id_of
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful

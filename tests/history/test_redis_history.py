@@ -15,8 +15,8 @@ from app.history import versions
 from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory, history_key
 from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, History, version_of, write
-from app.redis.connect import connect
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.store.connect import connect
+from app.store.guarded_client import GuardedClient, StoreDown
 from robots_core.content import digest
 from robots_core.diff.effect import effect
 from robots_core.origin import Origin

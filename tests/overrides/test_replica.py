@@ -11,8 +11,8 @@ from app.overrides.override_json import read_override
 from app.overrides.redis_overrides import OVERRIDES_LIMIT, ChangedMeanwhile, RedisOverrides
 from app.overrides.replica import EXPIRED_KEPT, Overrides
 from app.overrides.table import Override
-from app.redis.connect import connect
-from app.redis.guarded_client import GuardedClient, StoreDown
+from app.store.connect import connect
+from app.store.guarded_client import GuardedClient, StoreDown
 from tests.doubles import Clock, SwitchableOverrides
 from tests.engines import QUOTED, clustered
 from tests.faults.until import until_so

@@ -9,7 +9,7 @@ import pytest
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
-from app.redis.guarded_client import GuardedClient
+from app.store.guarded_client import GuardedClient
 from tests.engines import Node, client_of
 from tests.pacing.server_clock import ServerClock, clocked
 

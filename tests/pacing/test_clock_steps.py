@@ -14,9 +14,9 @@ from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, Slot, SlotRequest
-from app.redis.connect import Client
-from app.redis.guarded_client import GuardedClient
-from app.redis.store_clock import StoreClocks
+from app.store.connect import Client
+from app.store.guarded_client import GuardedClient
+from app.store.store_clock import StoreClocks
 from tests.engines import Node, client_of
 from tests.pacing.server_clock import ServerClock, clocked
 

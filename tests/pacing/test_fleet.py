@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from app.pacing.redis_pacer import keys_of
 from app.pacing.slots import PaceKey
-from app.redis.connect import connect
+from app.store.connect import connect
 from tests.engines import QUOTED, free_port, node, sentinel_url, watched
 from tests.exposition import value
 from tests.faults.until import PATIENCE, until, until_so

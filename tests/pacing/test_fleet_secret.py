@@ -4,7 +4,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.pacing.fleet_secret import MAX_ACCEPTED, SECRET_BYTES, STORED_AT, FleetSecret
-from app.redis.guarded_client import GuardedClient
+from app.store.guarded_client import GuardedClient
 from tests.valkey import process_of, stopped
 
 

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
-from app.redis.guarded_client import GuardedClient
+from app.store.guarded_client import GuardedClient
 
 KEY = PaceKey.of("www.example.com", "ExampleBot")
 INTERVAL = 100.0  # long, so that the time of the test itself moves no slot

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cache.bounded_dict import MAX_KEYS, BoundedDict
+from app.cache.byte_lru import MAX_KEYS, BoundedDict
 from app.pacing.local_pacer import HORIZON, LOCAL_SLOT, LocalPacer
 from app.pacing.membership import Rank
 from app.pacing.schedule import PaceWindow

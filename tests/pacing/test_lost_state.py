@@ -16,9 +16,9 @@ from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult
-from app.redis.connect import connect
-from app.redis.guarded_client import GuardedClient
-from app.redis.store_clock import StoreClocks
+from app.store.connect import connect
+from app.store.guarded_client import GuardedClient
+from app.store.store_clock import StoreClocks
 from tests.faults.until import until, until_so
 from tests.pacing.restartable import Restartable, restartable
 

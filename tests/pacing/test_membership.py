@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.pacing.membership import MEMBERS_KEY, FleetMembership, Rank
-from app.redis.guarded_client import GuardedClient
+from app.store.guarded_client import GuardedClient
 from tests.valkey import process_of, stopped
 
 

@@ -15,7 +15,7 @@ from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, QueueView, Slot, SlotRequest, SlotResult, WaitTooLong
-from app.redis.guarded_client import GuardedClient
+from app.store.guarded_client import GuardedClient
 from tests.engines import Node, client_of
 from tests.pacing.server_clock import ServerClock, clocked
 

@@ -29,8 +29,8 @@ from app.pacing.slots import (
     WaitTooLong,
     wait_too_long,
 )
-from app.redis.guarded_client import StoreDown
-from app.redis.store_clock import StoreClocks
+from app.store.guarded_client import StoreDown
+from app.store.store_clock import StoreClocks
 
 HOST = "www.example.com"
 KEY = PaceKey.of(HOST, "ExampleBot")

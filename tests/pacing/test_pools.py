@@ -4,9 +4,9 @@ import pytest
 
 from app.cache.recheck_file import read_table
 from app.main.operator_files import domain_table, pools
+from app.main.settings import Settings
 from app.pacing.pools import PaceBy, pool_of
 from app.pacing.slots import PaceKey
-from app.settings import Settings
 from robots_core.origin import read_target
 
 TABLE = read_table("""

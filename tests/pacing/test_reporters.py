@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.slots import MAX_UNCONFIRMED, PaceKey
-from app.redis.guarded_client import GuardedClient
+from app.store.guarded_client import GuardedClient
 
 KEY = PaceKey.of("www.example.com", "ExampleBot")
 KEPT, _, PLACE = keys_of(KEY)[:3]

@@ -17,8 +17,8 @@ from redis.asyncio import Redis
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow, at_least
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
-from app.redis.connect import Client, connect
-from app.redis.guarded_client import GuardedClient
+from app.store.connect import Client, connect
+from app.store.guarded_client import GuardedClient
 from tests.engines import cluster_url, clustered
 
 HOST = "www.example.com"

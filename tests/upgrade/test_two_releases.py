@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.redis.embedded import serve as serve_valkey
+from app.store.embedded import serve as serve_valkey
 from tests.faults.loopback import Visit, Web, web
 from tests.faults.process import process
 from tests.faults.until import until

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from app import __version__
-from app.revision import REVISION
+from app.observability.revision import REVISION
 from tests.installing import ROOT, new_environment, run, uv
 from tests.origins import serve, text
 

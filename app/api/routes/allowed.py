@@ -3,23 +3,23 @@
 from fastapi import Request, Response
 from pydantic import Field
 
-from app.api.answer_caching import (
+from app.api.answers.answer_caching import (
     NOT_MODIFIED,
     REPEATED_OVERHEAD,
     NotModifiedResponse,
     RepeatedQuestion,
     if_none_match,
 )
-from app.api.answer_tags import AnswerTag
+from app.api.answers.answer_tags import AnswerTag
+from app.api.answers.schema import AnswerOut
+from app.api.answers.serialize import answer_out
 from app.api.middleware.auth import caller_of
 from app.api.problems import documented
 from app.api.questions import asking, caller_policy, read_query
 from app.api.routing import DirectRoute, api_router, parameters_of
-from app.api.schemas.answers import AnswerOut
-from app.api.serialize import answer_out
 from app.api.services import services_of
-from app.evaluate import Question
-from app.question import QuestionIn
+from app.decisions.evaluate import Question
+from app.decisions.question import QuestionIn
 
 ALLOWED_PATH = "/v1/allowed"
 

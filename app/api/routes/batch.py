@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from app.answer_all import Answering, answer_all
+from app.api.answers.schema import AnswerOut, ProblemOut, SelectedOut
 from app.api.item_results import encode_result, holding, read_fields
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
@@ -17,12 +17,12 @@ from app.api.problems import Problem, documented
 from app.api.questions import asking, question_of, read_all
 from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routing import DirectRoute, api_router, body_schema, parameters_of, query_of, reference
-from app.api.schemas.answers import AnswerOut, ProblemOut, SelectedOut
 from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines, has_lines
-from app.evaluate import Decision
-from app.question import WAIT, Asking, MaxAge, QuestionIn, Wait
-from app.work_turns import YieldBudget
+from app.decisions.answer_all import Answering, answer_all
+from app.decisions.evaluate import Decision
+from app.decisions.question import WAIT, Asking, MaxAge, QuestionIn, Wait
+from app.loop.work_turns import YieldBudget
 
 ITEMS = 1000
 """Items of the largest batch."""

@@ -6,7 +6,7 @@ from functools import partial
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.answer_all import OriginTasks
+from app.api.answers.schema import VERSION_TEXT
 from app.api.json_bodies import RequestModel
 from app.api.middleware.auth import caller_of
 from app.api.parameters import file_origin_from
@@ -14,12 +14,12 @@ from app.api.problems import Problem, documented
 from app.api.questions import read_item
 from app.api.routes.batch import FailedOut
 from app.api.routing import DirectRoute, api_router, query_of, reference
-from app.api.schemas.answers import VERSION_TEXT
 from app.api.services import services_of
 from app.api.stream import LINES, AnswerLines, has_lines
-from app.bundle import ROW_WAIT, BundleRow, BundleRows, RowQuestion
-from app.instants import instant
-from app.question import MAX_AGE_TEXT, InstantText, MaxAge, UrlText, Wait, past_from
+from app.decisions.answer_all import OriginTasks
+from app.decisions.bundle_rows import ROW_WAIT, BundleRow, BundleRows, RowQuestion
+from app.decisions.question import MAX_AGE_TEXT, InstantText, MaxAge, UrlText, Wait, past_from
+from app.times import instant
 from robots_core.outcomes import outcome_of
 from robots_core.robots.access import Successful
 

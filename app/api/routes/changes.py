@@ -11,7 +11,7 @@ from app.api.schemas.history import FileChangeOut
 from app.api.services import services_of
 from app.api.stream import LINES
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, Since, read_id
-from app.instants import instant, read_instant
+from app.times import instant, read_instant
 from robots_core.dates import END_OF_TIME
 
 CHANGES_LIMIT, LONGEST_POLL = 1000, 60.0

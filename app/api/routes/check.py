@@ -12,14 +12,14 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from pydantic import Field
 
+from app.api.answers.serialize import refusal_out, rule_out
+from app.api.answers.summary import summary
 from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
 from app.api.questions import asking, read_query
 from app.api.routing import DirectRoute, api_router, parameters_of
-from app.api.serialize import refusal_out, rule_out
 from app.api.services import services_of
-from app.api.summary import summary
-from app.evaluate import Decision
-from app.question import AGENT_TEXT, URL_TEXT, Agents, QuestionIn, UrlText
+from app.decisions.evaluate import Decision
+from app.decisions.question import AGENT_TEXT, URL_TEXT, Agents, QuestionIn, UrlText
 from robots_core.notes import agent_notes
 from robots_core.robots.verdict import Permission
 

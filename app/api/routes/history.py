@@ -9,16 +9,16 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 from pydantic_core import to_json
 
-from app.api import raw_file
 from app.api.parameters import OriginUrl, Profile, ProfileAgents, file_origin_from
 from app.api.problems import Problem, bad_value, documented
+from app.api.routes import raw_file
 from app.api.routing import api_router
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, version_out
 from app.api.services import Services, services_of
-from app.cached_files import NoVersion
+from app.decisions.cached_files import NoVersion
+from app.decisions.question import DialectName, agent_from, dialect_named
 from app.history.versions import History, Version, version_at
-from app.instants import instant, read_instant
-from app.question import DialectName, agent_from, dialect_named
+from app.times import instant, read_instant
 from robots_core.diff.as_json import changes_json
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Successful

@@ -9,17 +9,15 @@ from typing import Annotated
 from fastapi import Request, Response
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from app.api.answers.serialize import notes_out
 from app.api.json_bodies import RequestModel
 from app.api.problems import Problem, documented
 from app.api.questions import asking
 from app.api.routing import api_router
 from app.api.schemas.indexing import IndexingOut, PagePurposeOut, SourceOut
-from app.api.serialize import notes_out
 from app.api.services import services_of
-from app.evaluate import Decision, Question, judge_every_purpose
-from app.helper.helpers import TooMuchWork
-from app.instants import rfc3339
-from app.question import (
+from app.decisions.evaluate import Decision, Question, judge_every_purpose
+from app.decisions.question import (
     AGENT_TEXT,
     Asking,
     InstantText,
@@ -30,6 +28,8 @@ from app.question import (
     dialect_from,
     instant_from,
 )
+from app.loop.helpers import TooMuchWork
+from app.times import rfc3339
 from robots_core.meta_tags import Metas, metas_json
 from robots_core.notes import Note, agent_notes
 from robots_core.page_rules import join, robots_tags

@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from app.api.problems import Problem, documented
 from app.api.routing import api_router
 from app.api.services import Phase, services_of
-from app.instants import rfc3339
 from app.observability.metrics import CONTENT_TYPE
-from app.redis.guarded_client import StoreDown
+from app.store.guarded_client import StoreDown
+from app.times import rfc3339
 
 router = api_router("operations")
 

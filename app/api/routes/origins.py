@@ -7,15 +7,15 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, Field
 
+from app.api.answers.schema import EdgeOut
+from app.api.answers.serialize import edge_out, facts_of
 from app.api.middleware.auth import admin
 from app.api.problems import documented
 from app.api.routing import api_router
-from app.api.schemas.answers import EdgeOut
-from app.api.serialize import edge_out, facts_of
 from app.api.services import Services, services_of
 from app.cache.freshness import Recheck, Snapshot, freshness
 from app.cache.origin_lists import LISTED, Order
-from app.instants import instant
+from app.times import instant
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 

@@ -11,7 +11,7 @@ from app.api.middleware.auth import admin
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
 from app.api.services import services_of
-from app.instants import instant
+from app.decisions.question import AgentText, InstantText, UrlText, instant_from, target_from
 from app.overrides.override_json import (
     AGENTS_LIMIT,
     LONGEST_DELAY,
@@ -23,8 +23,8 @@ from app.overrides.override_json import (
 from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry, ChangedMeanwhile, ManyOverrides, Row
 from app.overrides.replica import Overrides
 from app.overrides.table import ActionName, Override
-from app.question import AgentText, InstantText, UrlText, instant_from, target_from
-from app.redis.guarded_client import StoreDown
+from app.store.guarded_client import StoreDown
+from app.times import instant
 from robots_core.dates import END_OF_TIME
 
 PAGE_SIZE = 100

@@ -11,25 +11,25 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from starlette.types import Scope
 
+from app.api.answers.http_caching import NO_STORE
+from app.api.answers.schema import AnswerOut
 from app.api.item_results import encode_result, holding
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, Whole, body_of, validated
 from app.api.middleware.answer_room import held_answers
 from app.api.middleware.auth import caller_of, charge, is_operator, keys_required
-from app.api.middleware.http_caching import NO_STORE
 from app.api.problems import bad_value, documented
 from app.api.questions import asking, read_all, read_item
 from app.api.routes.batch import ITEMS, FailedOut, few
 from app.api.routing import DirectRoute, api_router, body_schema, query_of
-from app.api.schemas.answers import AnswerOut
 from app.api.services import services_of
-from app.durations import read_retry_after
+from app.decisions.question import Asking, QuestionNowIn
+from app.loop.work_turns import YieldBudget
 from app.pacing.permit import BadPermit
 from app.pacing.permits import Outcome, PermitRequest, PermitResult, Report, Reported
 from app.pacing.schedule import Bound
 from app.pacing.slots import Slot
-from app.question import Asking, QuestionNowIn
-from app.work_turns import YieldBudget
+from app.times import read_retry_after
 
 PERMITS_PATH = "/v1/permits"
 

@@ -6,14 +6,14 @@ from typing import Annotated, Literal, TypeAlias
 from fastapi import Depends, Query, Request, Response
 from pydantic_core import to_json
 
-from app.api import raw_file
-from app.api.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
+from app.api.answers.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
+from app.api.answers.http_caching import NO_STORE
+from app.api.answers.serialize import robots_out
 from app.api.json_bodies import SMALL_BODY, in_parser
 from app.api.middleware.auth import admin, caller_of, ingest
-from app.api.middleware.http_caching import NO_STORE
-from app.api.observation import ObservationIn, read_observation
 from app.api.parameters import MaxAge, OriginUrl, Profile, Wait, file_origin_from
 from app.api.problems import Problem, documented
+from app.api.routes import raw_file
 from app.api.routing import api_router
 from app.api.schemas.robots_file import (
     FactsOut,
@@ -23,10 +23,10 @@ from app.api.schemas.robots_file import (
     facts_out,
     ingested_out,
 )
-from app.api.serialize import robots_out
 from app.api.services import services_of
-from app.evaluate import CachedFile
-from app.question import AGENTS, WAIT, AgentText, DialectName, agent_from, dialect_from
+from app.api.trials.observation import ObservationIn, read_observation
+from app.decisions.evaluate import CachedFile
+from app.decisions.question import AGENTS, WAIT, AgentText, DialectName, agent_from, dialect_from
 from robots_core.file_json import file_json
 from robots_core.origin import Origin
 from robots_core.robots.agents import STAR, Agent, read_agent

@@ -4,13 +4,13 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from app.api.schemas.answers import RuleOut, SpanOut
-from app.api.serialize import robots_out
+from app.api.answers.schema import RuleOut, SpanOut
+from app.api.answers.serialize import robots_out
 from app.cache.freshness import Snapshot
 from app.cache.result import CacheResult, Source
 from app.history.change import Change
 from app.history.versions import Version
-from app.instants import instant
+from app.times import instant
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from robots_core.robots.verdict import Permission, Reason

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from app.api.schemas.answers import VERSION_TEXT, NoteOut, is_none
+from app.api.answers.schema import VERSION_TEXT, NoteOut, is_none
 from robots_core.purposes.judge import PurposeState
 from robots_core.purposes.policy import Purpose
 from robots_core.robots.verdict import Permission, Reason

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from app.api.schemas.answers import (
+from app.api.answers.schema import (
     VERSION_TEXT,
     ExtensionOut,
     GroupOut,
@@ -11,9 +11,9 @@ from app.api.schemas.answers import (
     SpanOut,
     WindowOut,
 )
-from app.api.serialize import facts_of, robots_out
-from app.evaluate import CachedFile
-from app.instants import instant
+from app.api.answers.serialize import facts_of, robots_out
+from app.decisions.evaluate import CachedFile
+from app.times import instant
 from robots_core.content import version_id
 from robots_core.lint.advice import Advice
 from robots_core.origin import Origin

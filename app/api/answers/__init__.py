@@ -1,0 +1,1 @@
+"""Answers: a decision as bytes, with its tag, its lifetime and its sentence."""

@@ -1,0 +1,106 @@
+"""How long a caller's HTTP cache may reuse an answer (RFC 9111), and when it has the answer already (RFC 9110 13)."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from app.api.answers.answer_tags import AnswerTag, AnswerTags
+from app.api.answers.http_caching import NO_STORE
+from app.cache.byte_lru import ByteLRU
+from app.cache.freshness import State
+from app.cache.result import CacheResult
+from app.decisions.evaluate import CachedFile, Decision, Question
+from robots_core.agents.directory import AgentDirectory
+from robots_core.purposes.policy import PurposePolicy
+from robots_core.robots.verdict import Permission
+
+REPEATED_BYTES, REPEATED_OVERHEAD = 4 * 1024 * 1024, 2000
+"""Bytes of memory for the questions that are asked with If-None-Match, and of one besides copies of its query."""
+
+
+NOT_MODIFIED: Final[Mapping[int | str, dict[str, Any]]] = {
+    304: {"description": "Not modified: If-None-Match names the ETag of the answer."}
+}
+"""The response to a caller that has the answer, for the OpenAPI document."""
+
+
+class RepeatedQuestion(NamedTuple):
+    """A question as it was read with the crawlers `known` at the time; `explain` as in the query."""
+
+    known: AgentDirectory
+    question: Question
+    explain: bool
+
+
+class AnswerCaching:
+    """The Cache-Control of answers, which live at most `seconds`, and their tags.
+
+    A private cache may reuse an answer until the file is rechecked, the rate changes, an override ends, or the file
+    grows older than `max_age`. Overrides, refreshes and purges reach it no sooner, so `seconds` bounds all of these. A
+    defer is never stored, nor an answer from a file that is being refreshed. Shared caches are excluded: access is
+    checked here, and a crawler's visits are counted here. `repeated` has questions by query string and the caller's
+    policy.
+    """
+
+    def __init__(self, seconds: int, tags: AnswerTags) -> None:
+        self.tags = tags
+        self.repeated: ByteLRU[tuple[bytes, PurposePolicy], RepeatedQuestion] = ByteLRU(REPEATED_BYTES)
+        self._seconds = seconds
+        self._longest = _private(seconds)
+
+    def of_answer(self, asked: bytes, question: Question, file: CachedFile, now: float) -> tuple[AnswerTag, str] | None:
+        """The tag of the answer by this file at `now` (Unix seconds), and its Cache-Control; `asked` is the query.
+
+        None if it must not be stored, or has no tag.
+        """
+        tag = self.tags.of_answer(asked, question, file, now)
+        lifetime = NO_STORE if tag is None else self.of_file(file.cached, now, question.max_age, tag.until)
+        return None if tag is None or lifetime == NO_STORE else (tag, lifetime)
+
+    def of_decision(self, decision: Decision) -> str:
+        """The Cache-Control of the answer."""
+        question, overrides = decision.question, decision.overrides
+        if decision.verdict.permission is Permission.DEFER:
+            return NO_STORE
+        ends = [] if overrides is None else [overrides.deciding, overrides.delaying]
+        until = [it.expires_at for it in ends if it is not None and it.expires_at is not None]
+        # The rate at an instant that the question names does not change.
+        if question.at is None and decision.valid_until is not None:
+            until.append(decision.valid_until.timestamp())
+        return self.of_file(decision.cached, decision.now, question.max_age, min(until, default=None))
+
+    def of_file(self, cached: CacheResult, now: float, max_age: float | None, until: float | None = None) -> str:
+        """The Cache-Control of an answer by this file, which holds until an instant (Unix seconds, None: always)."""
+        freshness, snapshot = cached.freshness, cached.snapshot
+        if freshness is None or snapshot is None or freshness.state is not State.FRESH:
+            return NO_STORE
+        left = freshness.recheck_at - now
+        if max_age is not None:
+            left = min(left, snapshot.fetched_at + max_age - now)
+        if until is not None:
+            left = min(left, until - now)
+        if left >= self._seconds:
+            return self._longest
+        return _private(int(left)) if left >= 1 else NO_STORE
+
+
+class NotModifiedResponse(Response):
+    """A 304, with the fields that the answer would have (RFC 9110 15.4.5)."""
+
+    def __init__(self, tag: AnswerTag, lifetime: str) -> None:
+        self.status_code = 304
+        self.background = None
+        self.body = b""
+        self.raw_headers = [(b"cache-control", lifetime.encode("ascii")), (b"etag", tag.field)]
+
+
+def if_none_match(scope: Scope) -> bytes | None:
+    """The value of If-None-Match, of all its lines; None without one. The server bounds it as a part of the head."""
+    lines = [value for name, value in scope["headers"] if name == b"if-none-match"]
+    return b",".join(lines) if lines else None
+
+
+def _private(seconds: int) -> str:
+    return f"private, max-age={seconds}"

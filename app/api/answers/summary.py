@@ -1,0 +1,154 @@
+"""The sentence that says why a verdict is what it is, for people who read an answer."""
+
+from typing import assert_never
+
+from app.cache.freshness import Snapshot
+from app.decisions.evaluate import Decision
+from app.overrides.table import Override
+from app.times import instant
+from robots_core.purposes.judge import Judgements, PurposeState
+from robots_core.robots.access import BODY_LIMIT, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.agents import STAR
+from robots_core.robots.lines import readable
+from robots_core.robots.patterns import NormalisedRule
+from robots_core.robots.verdict import Permission, Reason, Verdict
+
+SHOWN = 100
+"""Characters of a pattern or a name that a sentence quotes."""
+
+_EFFECTS = {Permission.ALLOW: "allows", Permission.DISALLOW: "disallows"}
+
+
+def summary(decision: Decision) -> str:
+    """Why the verdict is what it is, in one sentence of bounded length."""
+    verdict, snapshot, retry_at = decision.verdict, decision.cached.snapshot, decision.retry_at
+    if verdict.permission is Permission.DEFER:
+        again = "" if retry_at is None else f"; ask again at {instant(retry_at)}"
+        return _missing(snapshot) + again + "."
+    if verdict.reason is Reason.USAGE:
+        return _refused(decision.purposes) + _stale(snapshot) + "."
+    cut = ""
+    if decision.partial:
+        cut = f"; lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise"
+    return _decided(decision) + _stale(snapshot) + cut + "."
+
+
+def _decided(decision: Decision) -> str:
+    verdict, agent, snapshot = decision.verdict, decision.question.agent, decision.cached.snapshot
+    match verdict.reason:
+        case Reason.RULE:
+            token = _shortened(verdict.selection.token) if verdict.selection else STAR
+            return f"{_line(verdict.rule)} in the group for {token} {_EFFECTS[verdict.permission]} this URL"
+        case Reason.NO_MATCH:
+            token = _shortened(verdict.selection.token) if verdict.selection else STAR
+            return f"No rule in the group for {token} matches this URL, so it is allowed"
+        case Reason.NO_RULES:
+            return f"robots.txt has no rules for {_shortened(agent.token)}, so this URL is allowed"
+        case Reason.NO_GROUP:
+            return f"No group of robots.txt applies to {_shortened(agent.token)}, so this URL is allowed"
+        case Reason.TOO_COMPLEX:
+            return "Matching this URL against robots.txt takes too long, so it is disallowed"
+        case Reason.UNAVAILABLE:
+            return f"{_unavailable(snapshot)}, which counts as having no robots.txt, so every URL is allowed"
+        case Reason.FORBIDDEN:
+            return f"{_unavailable(snapshot)}, so every URL is disallowed"
+        case Reason.IMPLICIT:
+            return "/robots.txt itself may always be fetched"
+        case Reason.BLOCKED_ADDRESS:
+            return "The host resolves to an address that is not public and that ALLOW_ADDRESSES does not admit"
+        case Reason.OVERRIDDEN:
+            return _overridden(verdict, None if decision.overrides is None else decision.overrides.deciding)
+        case Reason.UNREACHABLE | Reason.CHALLENGE | Reason.PENDING | Reason.USAGE:
+            raise AssertionError(f"{verdict.reason} is the reason of a defer or of a refused purpose")
+        case _:
+            assert_never(verdict.reason)
+
+
+def _refused(purposes: Judgements | None) -> str:
+    refused = [
+        f"{purpose} by line {judgement.line} ({judgement.directive})"
+        for purpose, judgement in (purposes.by_purpose if purposes else {}).items()
+        if judgement.state is PurposeState.NO
+    ]
+    return f"The site refuses {' and '.join(refused)}, and the caller's policy enforces that"
+
+
+def _overridden(verdict: Verdict, override: Override | None) -> str:
+    effect = _EFFECTS[verdict.permission]
+    name = "" if override is None else f" {override.id}"
+    if verdict.rule is not None:
+        return f"{_line(verdict.rule)} of the text that override{name} puts in place of robots.txt {effect} this URL"
+    return f"An operator's override{name} {effect} this URL"
+
+
+def _line(rule: NormalisedRule | None) -> str:
+    if rule is None:
+        return "A rule"
+    line, key, value = rule.directive
+    return f"Line {line} ({str(key).capitalize()}: {_shortened(readable(value))})"
+
+
+def _unavailable(snapshot: Snapshot | None) -> str:
+    access = None if snapshot is None else snapshot.access
+    if not isinstance(access, Unavailable):
+        return "The origin has no robots.txt"
+    match access.cause:
+        case Cause.REDIRECT_LOOP:
+            return "The redirects of robots.txt form a loop or are more than 5"
+        case Cause.REFUSED_REDIRECT:
+            return "robots.txt redirects to a URL that is neither http nor https"
+        case Cause.HTML_PAGE:
+            return f"The origin answers {access.status} with an HTML page (perhaps a challenge for people)"
+        case _:
+            return f"The origin answers {access.status} for robots.txt"
+
+
+def _stale(snapshot: Snapshot | None) -> str:
+    """The addition for a stale copy. It depends only on the snapshot, so it can be cached with it."""
+    if snapshot is None or snapshot.failing is None or not isinstance(snapshot.access, Successful):
+        return ""
+    since, fetched = instant(snapshot.failing.since), instant(snapshot.fetched_at)
+    return f"; fetches have failed since {since}, so the copy of {fetched} is used"
+
+
+def _missing(snapshot: Snapshot | None) -> str:
+    """What failed, when and how often, and that no copy is cached."""
+    access = None if snapshot is None else snapshot.access
+    if snapshot is None or not isinstance(access, Unreachable):
+        return "The first fetch of robots.txt has not finished, and no copy is cached"
+    failing = snapshot.failing
+    at = instant(snapshot.checked_at)
+    when = f" at {at}"
+    if failing is not None and failing.attempts > 1:
+        when = f" at {at}, the last of {failing.attempts} attempts that failed since {instant(failing.since)}"
+    return f"robots.txt could not be fetched: {_failure(access)}{when}; no copy from the last 30 days is cached"
+
+
+def _failure(access: Unreachable) -> str:
+    match access.cause:
+        case Cause.SERVER_ERROR | Cause.TOO_MANY_REQUESTS:
+            return f"the server answered {access.status}"
+        case Cause.TIMEOUT:
+            return "the fetch timed out"
+        case Cause.DNS:
+            return "the host name could not be resolved"
+        case Cause.TLS:
+            return "the TLS handshake failed"
+        case Cause.CONNECTION:
+            return "the connection failed"
+        case Cause.REDIRECT_LOOP:
+            return "its redirects form a loop"
+        case Cause.REFUSED_REDIRECT:
+            return "its redirect could not or may not be followed"
+        case Cause.BAD_RESPONSE:
+            return "the response could not be read"
+        case Cause.HTML_PAGE:
+            return f"the server answered {access.status} with an HTML page (perhaps a challenge for people)"
+        case Cause.CHALLENGE:
+            return "a challenge page for people came in its place"
+        case _:
+            assert_never(access.cause)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

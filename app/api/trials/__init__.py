@@ -1,0 +1,1 @@
+"""Trials: what a pasted file, or a simulated outcome of a fetch, would decide."""

@@ -1,0 +1,146 @@
+"""The simulated outcome of `POST /v1/test`: what the service would answer if every fetch had this outcome."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, get_args
+
+from pydantic import ConfigDict, Field
+
+from app.api.json_bodies import RequestModel, Whole
+from app.api.problems import Problem, bad_value
+from app.cache.freshness import Recheck
+from app.cache.outage import LONGEST_OUTAGE
+from app.cache.recheck import Model
+from app.decisions.cached_files import Models
+from app.decisions.pasted import Rechecks, SimulatedOutcome
+from app.fetch.response import REDIRECTS, read_observed
+from app.times import read_seconds
+from robots_core.origin import Origin, Target
+from robots_core.robots.access import (
+    BODY_LIMIT,
+    Blocked,
+    Cause,
+    Fetched,
+    Successful,
+    Unavailable,
+    Unreachable,
+    readable_part,
+)
+from robots_core.robots.agents import Agent
+from robots_core.robots.judge import recognise_challenge
+
+SimulatedCause = Literal[
+    "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"
+]
+
+SIMULATED_CAUSES: tuple[str, ...] = get_args(SimulatedCause)
+
+OUTAGES = 8
+"""Pairs of origin and recheck model that one test may simulate."""
+
+FIRST_VISIT = 1.0
+"""Visits a day of an origin without visits so far."""
+
+
+class SimulatedOutcomeIn(RequestModel):
+    """The outcome of every fetch of the file: a `status`, or a `cause` if there is no response; and for how long.
+
+    The pasted robots is the copy cached before, or with a 2xx status what the origin serves.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"status": 503, "for": "3d"}, {"cause": "timeout", "had_copy": False}]},
+    )
+
+    status: Annotated[int | None, Whole] = Field(
+        None, ge=200, le=599, description="Status that the origin answers with."
+    )
+    cause: SimulatedCause | None = Field(None, description="Why there is no file, if the status does not say so.")
+    retry_after: Annotated[int | None, Whole] = Field(
+        None, ge=0, le=10**9, description="Retry-After in seconds, of 429 and 5xx."
+    )
+    lasting: int | float | str = Field(
+        0,
+        alias="for",
+        description='How long it has lasted since the first such fetch: seconds, or a duration such as "90m", "12h", '
+        f'"3d", "2w"; at most {LONGEST_OUTAGE / 86_400:.0f} days.',
+    )
+    had_copy: bool = Field(True, description="Whether the pasted robots was cached before it began.")
+
+    def seconds(self) -> float:
+        """How long it has lasted; raises Problem if that is invalid."""
+        seconds = self.lasting if not isinstance(self.lasting, str) else read_seconds(self.lasting)
+        if seconds is None or not 0 <= seconds <= LONGEST_OUTAGE:
+            raise _bad(
+                "for",
+                self.lasting,
+                f'give a duration such as 3600, "12h" or "3d", up to {LONGEST_OUTAGE / 86_400:.0f} days',
+            )
+        return float(seconds)
+
+    def outcome(self, body: bytes | None, rechecks: Rechecks, *, truncated: bool) -> SimulatedOutcome:
+        """The outcome, with the file that is cached or served, `truncated` if it goes on beyond `body`.
+
+        Raises Problem if the members contradict each other.
+        """
+        sent = _file(body or b"", truncated=truncated)
+        copy = sent if body is not None and self.had_copy else None
+        return SimulatedOutcome(recognise_challenge(self._fetched(sent)), self.seconds(), copy, rechecks)
+
+    def _fetched(self, file: Successful) -> Fetched:
+        """The result of such a fetch; `file` comes with a 2xx. Raises Problem if the members contradict each other."""
+        if self.retry_after is not None and not (self.cause is None and _may_ask_to_wait(self.status)):
+            raise _bad("retry_after", self.retry_after, "send it only with a status of 429 or 5xx, and without a cause")
+        match self.cause:
+            case None:
+                return self._by_status(file)
+            case "blocked_address":
+                return Fetched(Blocked(""))
+            case "redirect_loop":
+                return Fetched(Unavailable(self.status or 301, Cause.REDIRECT_LOOP))
+            case cause:
+                return Fetched(Unreachable(Cause(cause), self.status))
+
+    def _by_status(self, file: Successful) -> Fetched:
+        status = self.status
+        if status is None:
+            raise bad_value("outcome", None, "outcome needs a status or a cause.")
+        if status in REDIRECTS:
+            raise _bad(
+                "status",
+                status,
+                'a fetch follows redirects; send the status at their end, or "cause": "redirect_loop"',
+            )
+        headers = [] if self.retry_after is None else [(b"retry-after", b"%d" % self.retry_after)]
+        sent = Successful(204, b"") if status == 204 else file  # 204 has no body
+        return read_observed(status, headers, sent.body, 0.0, None, truncated=sent.truncated)
+
+
+def _file(body: bytes, *, truncated: bool) -> Successful:
+    return Successful(200, readable_part(body), truncated or len(body) > BODY_LIMIT)
+
+
+def rechecks_of(targets: Iterable[Target], agents: Iterable[Agent], models: Models) -> Rechecks:
+    """The rechecks that a simulation needs; raises Problem if there are too many pairs of origin and recheck."""
+    names = {agent.recheck for agent in agents}
+    rechecks: dict[tuple[Origin, str], Recheck] = {}
+    for origin in dict.fromkeys(target.origin for target in targets):
+        rechecks |= {(origin, name): recheck_of(models(origin.host, name)) for name in names}
+        if len({(origin, recheck) for (origin, _), recheck in rechecks.items()}) > OUTAGES:
+            detail = f"A test can simulate an outcome for at most {OUTAGES} pairs of origin and recheck model."
+            raise Problem(422, "too-many-origins", detail, parameter="outcome")
+    return rechecks
+
+
+def recheck_of(model: Model) -> Recheck:
+    """The recheck for an origin that was not visited before."""
+    return model if isinstance(model, Recheck) else model.recheck(FIRST_VISIT)
+
+
+def _may_ask_to_wait(status: int | None) -> bool:
+    return status is not None and (status == 429 or status >= 500)
+
+
+def _bad(field: str, value: object, wrong: str) -> Problem:
+    return bad_value(f"outcome.{field}", value, f"outcome.{field} is {value!r:.100}: {wrong}.", "bad-outcome")

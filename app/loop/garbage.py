@@ -1,0 +1,128 @@
+"""When Python's garbage collector runs: often over young objects, and over all objects in quiet moments.
+
+A collection of the oldest generation visits every object that could be part of a cycle, and stops the process
+meanwhile: for 40 ms when the service starts, and longer the more it caches. It frees next to nothing, since cached
+objects form no cycles and are freed with their last reference. So the collector never starts one by itself. One runs in
+a quiet moment, and the objects that remain are frozen: the next one visits only newer objects.
+
+A frozen object that becomes part of a cycle later is never freed. In a quiet moment hardly any request is in progress,
+and LEAST keeps collections rare.
+
+A few objects in a cycle may refer to much memory, such as parsed files. So a full collection also runs whenever the
+process has grown by GROWTH, even in the middle of requests. That one freezes nothing. The C library keeps freed memory
+that lies between parts in use; it is then asked to return it to the system: after hostile batches it was half of the
+process.
+
+Python starts a collection of young objects when 700 more were allocated than freed. A full cache frees as much as it
+allocates, so young objects would come to include everything in it, and their collection would take as long as one of
+the oldest generation. Therefore young objects are also collected every YOUNG_EVERY seconds.
+"""
+
+import asyncio
+import ctypes
+import gc
+import resource
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.loop.background import BackgroundTask, periodically, repeatedly
+
+LEAST, MOST = 300.0, 3600.0
+"""Minimum and maximum seconds between two full collections, however busy the process is."""
+
+GROWTH = 64 * 1024 * 1024
+"""Bytes of memory by which the process may grow between two full collections."""
+
+YOUNG_EVERY = 0.25
+"""Seconds between two collections of young objects, each of which takes a few milliseconds."""
+
+QUIET_SHARE = 0.05
+"""The largest share of a processor that a quiet process uses."""
+
+_STATM = Path("/proc/self/statm")  # on Linux
+_NEVER = 1_000_000_000  # collections of the middle generation, of which there are a few thousand a day
+
+
+def collect() -> None:
+    """Collect all objects created since the last call, and freeze those that remain."""
+    gc.collect()
+    gc.freeze()
+
+
+def resident_bytes() -> int:
+    """The memory that the process has in RAM; 0 where that cannot be read."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * resource.getpagesize()
+    except (OSError, LookupError, ValueError):
+        return 0
+
+
+def return_free_memory() -> None:
+    """Return memory that is free to the system, where the C library can (glibc)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+@asynccontextmanager
+async def collected_when_quiet(
+    *,
+    least: float = LEAST,
+    most: float = MOST,
+    every: float = 1.0,
+    young_every: float = YOUNG_EVERY,
+    cpu_seconds: Callable[[], float] = time.process_time,
+    memory: Callable[[], int] = resident_bytes,
+) -> AsyncIterator[None]:
+    """While the block lasts, run full collections in quiet moments, and when the process has grown by GROWTH.
+
+    `every`: seconds between two checks of `cpu_seconds`, the processor time that the process has used, and of `memory`.
+    """
+    before = gc.get_threshold()
+    collect()
+    gc.set_threshold(before[0], before[1], _NEVER)
+    full = _FullCollections(least, most, every, cpu_seconds, memory)
+    try:
+        async with (
+            periodically(BackgroundTask.COLLECTIONS, _collect_young, young_every),
+            repeatedly(BackgroundTask.COLLECTIONS, full.collect_if_due),
+        ):
+            yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+async def _collect_young() -> None:
+    gc.collect(1)
+
+
+class _FullCollections:
+    """When all objects were collected last, and the memory in use since then; see collected_when_quiet."""
+
+    def __init__(
+        self, least: float, most: float, every: float, cpu_seconds: Callable[[], float], memory: Callable[[], int]
+    ) -> None:
+        self._least = least
+        self._most = most
+        self._every = every
+        self._cpu_seconds = cpu_seconds
+        self._memory = memory
+        self._now = asyncio.get_running_loop().time
+        self._collected_at, self._resident = self._now(), memory()
+
+    async def collect_if_due(self) -> None:
+        """See how much the process works for a while, and collect if that is due."""
+        begun, before = self._now(), self._cpu_seconds()
+        await asyncio.sleep(self._every)
+        quiet = self._cpu_seconds() - before <= QUIET_SHARE * (self._now() - begun)
+        waited = self._now() - self._collected_at
+        if waited >= self._most or (quiet and waited >= self._least):
+            collect()
+            self._collected_at, self._resident = self._now(), self._memory()
+        elif self._memory() > self._resident + GROWTH:
+            gc.collect()
+            return_free_memory()
+            self._resident = self._memory()

@@ -1,0 +1,201 @@
+"""Settings from the environment, read once and validated. Only the composition root and the commands use them."""
+
+import os
+from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app import __version__
+from app.archive.places import check_writable
+from app.auth.keys import load_keys
+from app.cache.recheck import SLOWEST
+from app.cache.recheck_file import load as load_table
+from app.decision_log.sinks import check_path
+from app.files.extras import needing
+from app.files.validation import message
+from app.history.redis_changes import CHANGES_LENGTH
+from app.main.agents_file import load as load_agents
+from app.main.setting_names import misspelt
+from app.observability.logs import Level
+from app.store.password_file import load_password
+from robots_core.purposes.policy import Purpose, read_purposes
+
+Network = IPv4Network | IPv6Network
+
+SECRETS_DIR = "SECRETS_DIR"
+"""The environment variable that names a directory whose files are settings."""
+
+SHORTEST_SECRET = 32
+"""Characters of the shortest PERMIT_SECRET."""
+
+
+class BadSetting(ValueError):
+    """An invalid setting; the message names it, its value and what is expected."""
+
+
+def _signing_key(path: Path) -> object:
+    with needing("signatures", "signing"):
+        from app.decision_log.signing import load_key
+    return load_key(path)
+
+
+def _file_of(load: Callable[[Path], object]) -> AfterValidator:
+    """The file is loaded here, too, so that an invalid one stops the start rather than each worker."""
+
+    def check(path: Path) -> Path:
+        load(path)
+        return path
+
+    return AfterValidator(check)
+
+
+def _has_store(path: Path, info: ValidationInfo) -> Path:
+    if info.data.get("redis_url") is None:
+        raise ValueError("set REDIS_URL, too: it is the password of that store, and the embedded Valkey has none")
+    return path
+
+
+def _networks(value: object) -> object:
+    return tuple(map(_network, _parts(value))) if isinstance(value, str) else value
+
+
+def _ports(value: object) -> object:
+    if not isinstance(value, str) or value.strip() == "*":
+        return "*" if isinstance(value, str) else value
+    return frozenset(map(_port, _parts(value)))
+
+
+def _purposes(value: object) -> object:
+    return read_purposes(_parts(value)) if isinstance(value, str) else value
+
+
+def _not_below_the_floor(value: float, info: ValidationInfo) -> float:
+    floor = info.data.get("pace_floor", 0.0)
+    if value < floor:
+        raise ValueError(f"it must not be less than PACE_FLOOR={floor:g}")
+    return value
+
+
+def _long_enough(value: SecretStr) -> SecretStr:
+    if len(value.get_secret_value()) < SHORTEST_SECRET:
+        raise ValueError(f"use at least {SHORTEST_SECRET} characters, for example from `openssl rand -hex 32`")
+    return value
+
+
+def _known_sink(value: str) -> str:
+    if value not in ("stdout", "redis"):
+        if not Path(value).is_absolute():
+            raise ValueError("name stdout, redis, or a file by its absolute path")
+        check_path(Path(value))
+    return value
+
+
+def _writable_place(value: object) -> str:
+    check_writable(str(value))
+    return str(value)
+
+
+def _lower_case(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+class Settings(BaseSettings):
+    """The settings, immutable; each field is the environment variable of that name in upper case."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535)
+    allow_unauthenticated: bool = False
+    workers: int = Field(1, ge=1, le=256)
+    redis_url: str | None = None
+    redis_password_file: Annotated[Path, AfterValidator(_has_store), _file_of(load_password)] | None = None
+    require_store_at_start: bool = False
+    data_dir: Path | None = None
+    allow_addresses: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = ()
+    allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode, BeforeValidator(_ports)] = frozenset()
+    user_agent: str = Field(f"RobotsDecisions/{__version__}", pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")
+    fetch_timeout: float = Field(10.0, gt=0, le=120)
+    memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
+    recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
+    recheck_file: Annotated[Path, _file_of(load_table)] | None = None
+    agents_file: Annotated[Path, _file_of(load_agents)] | None = None
+    api_keys_file: Annotated[Path, _file_of(load_keys)] | None = None
+    operator_token_file: Path | None = None
+    min_refetch_seconds: float = Field(10.0, ge=0, le=3600)
+    answer_seconds: int = Field(60, ge=1, le=86_400)
+    on_forbidden: Literal["allow", "deny"] = "allow"
+    changes_length: int = Field(CHANGES_LENGTH, ge=0, le=10_000_000)
+    purposes: Annotated[tuple[Purpose, ...], NoDecode, BeforeValidator(_purposes)] = ()
+    enforce_purposes: bool = False
+    pace_by: Literal["origin", "host", "domain"] = "host"
+    pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
+    pace_cap: Annotated[float, Field(ge=0, le=SLOWEST), AfterValidator(_not_below_the_floor)] = SLOWEST
+    pace_latency: float = Field(1.2, ge=0, le=100)
+    pace_instances: int | None = Field(None, ge=1, le=100_000)
+    permit_secret: Annotated[SecretStr, AfterValidator(_long_enough)] | None = None
+    watch_seconds: float | None = Field(None, ge=0.1, le=3600)
+    max_connection_age: float | None = Field(None, ge=1, le=86_400)
+    decision_log: Annotated[str, AfterValidator(_known_sink)] | None = None
+    decision_log_key_file: Annotated[Path, _file_of(_signing_key)] | None = None
+    decision_log_share: float = Field(1.0, ge=0, le=1)
+    decision_log_url: Literal["whole", "hashed", "none"] = "whole"
+    archive: Annotated[str, BeforeValidator(_writable_place)] | None = None
+    log_format: Literal["json", "text"] | None = None
+    log_level: Annotated[Level, BeforeValidator(_lower_case)] = "info"
+    access_log: bool = True
+    log_client: bool = True
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether a 401 or 403 of robots.txt closes a site."""
+        return self.on_forbidden == "deny"
+
+    @classmethod
+    def read(cls) -> "Settings":
+        """Read the environment, then the files in SECRETS_DIR that are named like settings; raises BadSetting.
+
+        A name that looks like a setting and is none is an error, too.
+        """
+        secrets = os.environ.get(SECRETS_DIR) or None
+        if secrets is not None and not Path(secrets).is_dir():
+            raise BadSetting(f"SECRETS_DIR={secrets} is not a directory.")
+        known = {SECRETS_DIR, *map(str.upper, cls.model_fields)}
+        files = [] if secrets is None else [path.name for path in Path(secrets).iterdir()]
+        unknown = [f"{name} is not a setting: {hint}" for name, hint in misspelt(os.environ, known).items()]
+        unknown += [f"{secrets}/{name} is not a setting: {hint}" for name, hint in misspelt(files, known).items()]
+        if unknown:
+            raise BadSetting(" ".join(unknown))
+        try:
+            return cls(_secrets_dir=secrets)
+        except ValidationError as error:
+            raise BadSetting(" ".join(map(_sentence, error.errors()))) from None
+
+
+def _sentence(problem: ErrorDetails) -> str:
+    name = str(problem["loc"][0]).upper()
+    # Secrets are not quoted.
+    value = "" if name == "PERMIT_SECRET" else f"={problem['input']!s}"
+    return f"{name}{value} is invalid: {message(problem)}."
+
+
+def _parts(value: str) -> list[str]:
+    return [part for part in value.replace(",", " ").split() if part]
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not an address range such as 10.0.0.0/8 or fd00::/8 ({error})") from None
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not text.isascii() or not 1 <= int(text[:6]) <= 65535:
+        raise ValueError(f"{text!r} is not a port; use numbers from 1 to 65535, or '*' alone for any port")
+    return int(text)

@@ -1,0 +1,1 @@
+"""The HTTP server: bounds of a connection, and worker processes, by uvicorn."""

@@ -1,0 +1,89 @@
+"""Replies of a server are read the same however they are cut, and nothing but InvalidResponse is raised."""
+
+import random
+from typing import Any
+
+import pytest
+from redis.exceptions import InvalidResponse, NoScriptError, ReadOnlyError, ResponseError
+
+from app.store.replies import Replies
+
+PARTS = (b"\r\n", b"*", b"$", b":", b"-", b"+", b"1", b"-1", b"9", b"MOVED ", b"\x00")
+
+RECEIVED: list[tuple[bytes, Any]] = [
+    (b":-12\r\n", -12),
+    (b"+OK\r\n", b"OK"),
+    (b"$-1\r\n", None),
+    (b"*-1\r\n", None),
+    (b"*0\r\n", []),
+    (b"$0\r\n\r\n", b""),
+    (b"$4\r\n\r\n:1\r\n", b"\r\n:1"),
+    (b"$70000\r\n" + b"\n" * 70_000 + b"\r\n", b"\n" * 70_000),
+    (b"*3\r\n:1\r\n*2\r\n$1\r\na\r\n*0\r\n$-1\r\n", [1, [b"a", []], None]),
+    (b"*2\r\n*1\r\n*1\r\n*1\r\n:7\r\n:8\r\n", [[[[7]]], 8]),
+    (b"*300\r\n" + b"$3\r\nabc\r\n" * 300, [b"abc"] * 300),
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_replies_are_the_same_however_they_are_cut(seed: int) -> None:
+    chance = random.Random(seed)
+    chosen = chance.choices(RECEIVED, k=40)
+    data, replies, found, at = b"".join(row[0] for row in chosen), Replies(), [], 0
+    while at < len(data):
+        size = chance.choice((1, 2, 3, 7, 100, 5_000, 65_536))
+        found += replies.feed(data[at : at + size])
+        at += size
+    assert found == [row[1] for row in chosen]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "text"),
+    [
+        (b"-NOSCRIPT No matching script.", NoScriptError, "No matching script."),
+        (b"-READONLY You can't write.", ReadOnlyError, "You can't write."),
+        (b"-WRONGTYPE of \xff", ResponseError, "WRONGTYPE of \ufffd"),
+    ],
+)
+def test_an_error_is_a_value(line: bytes, kind: type[Exception], text: str) -> None:
+    [error, within] = Replies().feed(line + b"\r\n*1\r\n" + line + b"\r\n")
+    assert type(error) is type(within[0]) is kind
+    assert str(error) == text
+
+
+GARBAGE = (
+    b"HTTP/1.1 400 Bad Request\r\n",
+    b":x\r\n",
+    b":\r\n",
+    b":" + b"9" * 5000 + b"\r\n",
+    b"$x\r\n",
+    b"*x\r\n",
+    b"-MOVED\r\n",
+    b"-ASK 1 2 3\r\n",
+    b"\r\n",
+    b"\xff\r\n",
+    b"*2\r\n:1\r\n?\r\n",
+    b"x" * 100,
+    b"*4294967295\r\n",
+)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_raises_one_error(garbage: bytes) -> None:
+    with pytest.raises(InvalidResponse):
+        Replies().feed(garbage)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_random_bytes_raise_one_error(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(200):
+        replies = Replies()
+        data = b"".join(
+            chance.choices((b"\r\n", b"*", b"$", b":", b"-", b"+", b"1", b"-1", b"9", b"MOVED ", b"\x00"), k=30)
+        )
+        try:
+            for at in range(0, len(data), 5):
+                replies.feed(data[at : at + 5])
+        except InvalidResponse:
+            continue
