@@ -151,10 +151,22 @@ def unknown_parameter(name: str, value: str, known: Collection[str]) -> Problem:
     if not name:
         detail = "A parameter has no name. Write name=value, and percent-encode '&' and '=' within a value."
     else:
-        detail = unknown_name("parameter", name, known)
-        if "url" in known:
-            detail += " If it belongs to the page's URL, percent-encode that URL."
+        detail = unknown_name("parameter", name, known) + _url_hint(known)
     return bad_value(_cut(name), value, detail, "bad-request")
+
+
+def repeated_parameter(name: str, value: str, known: Collection[str]) -> Problem:
+    """422 for a single query parameter that is given more than once."""
+    return bad_value(name, value, f"Parameter {name!r} is repeated. Give it once.{_url_hint(known)}", "bad-request")
+
+
+def repeated_member(name: str, value: object) -> Problem:
+    """422 for a name that a JSON object has twice."""
+    return bad_value(_cut(name), value, f"Member {_cut(name)!r} is repeated. Give it once.", "bad-request")
+
+
+def _url_hint(known: Collection[str]) -> str:
+    return " If it belongs to the page's URL, percent-encode that URL." if "url" in known else ""
 
 
 def _problem_of_http(request: Request, error: HTTPException) -> Problem:

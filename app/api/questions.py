@@ -35,11 +35,11 @@ def caller_policy(request: Request) -> PurposePolicy:
 
 
 def read_query(request: Request, model: type[Read], otherwise: Mapping[str, object] | None = None) -> Read:
-    """Parse the parameters; the last of a repeated one counts, except for `agent` and `purpose`. Raises Problem.
+    """Parse the parameters. Raises Problem.
 
     `otherwise` has values for parameters that the query lacks.
     """
-    values = query_of(request, model.__pydantic_fields__, ("agent", "purpose"))
+    values = query_of(request, model.__pydantic_fields__)
     if otherwise is not None:
         values = {**otherwise, **values}
     try:

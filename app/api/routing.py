@@ -10,18 +10,21 @@ from pydantic import BaseModel
 from yarl import URL
 
 from app.api.json_bodies import body_of, require_json
-from app.api.problems import unknown_parameter
+from app.api.problems import repeated_parameter, unknown_parameter
 
 REFERENCE = "#/components/schemas/{model}"
 """Where the OpenAPI document has the schema of a model."""
 
+_SEVERAL = ("agent", "purpose")
+"""The parameters that may be repeated."""
+
 RouteHandler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def query_of(request: Request, known: Collection[str], several: Collection[str] = ()) -> dict[str, object]:
-    """The parameters of the request's query; raises Problem (422) for one that is not `known`.
+def query_of(request: Request, known: Collection[str]) -> dict[str, object]:
+    """The parameters of the request's query, lists for `agent` and `purpose` if they are repeated.
 
-    The last of a repeated one counts; of those in `several` all count, as a list.
+    Raises Problem (422) for a parameter that is not `known`, and for another one that is repeated.
     """
     if not request.scope["query_string"]:
         return {}
@@ -32,9 +35,12 @@ def query_of(request: Request, known: Collection[str], several: Collection[str] 
         if name not in known:
             raise unknown_parameter(name, parameters[name], known)
     if len(parameters) > len(values):
-        for name in several:
-            if name in values:
-                values[name] = parameters.getall(name)
+        for name in values:
+            given = parameters.getall(name)
+            if len(given) > 1:
+                if name not in _SEVERAL:
+                    raise repeated_parameter(name, given[-1], known)
+                values[name] = given
     return values
 
 

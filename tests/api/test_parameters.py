@@ -1,5 +1,6 @@
 """Unknown parameters and members are refused on every route, with the one that may be meant."""
 
+import json
 import re
 from typing import Any
 
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.usefixtures("store_client")
 
 OPERATIONS = [(method.upper(), path) for path, operations in DOCUMENT["paths"].items() for method in operations]
 
+LISTS = {"agent", "purpose"}
+"""The parameters that may be repeated."""
 
 URL_HINT = " If it belongs to the page's URL, percent-encode that URL."
 
@@ -154,3 +157,75 @@ async def test_purpose_is_the_one_name(store_url: str, method: str, path: str, b
         problem = response.json()["answers"][0]["problem"] if batch else response.json()
         assert (problem["status"], problem["parameter"], problem["value"]) == (422, "purposes", "ai-train")
         assert problem["detail"].removesuffix(URL_HINT).endswith("Did you mean 'purpose'?")
+
+
+SINGLE = [(method, path, name) for method, path in OPERATIONS for name in parameters(method, path) if name not in LISTS]
+
+
+@pytest.mark.parametrize(("method", "path", "name"), SINGLE)
+async def test_a_repeated_parameter_is_refused(store_url: str, method: str, path: str, name: str) -> None:
+    """It may be a part of the page's URL, and then another page would be decided on."""
+    async with running(store_url) as service:
+        for query in (f"{name}=1&{name}=2", f"{name}=2&{name}=2", f"{name}=&{name}=2"):
+            response = await asked(service, method, path, query)
+            body = response.json()
+            assert (response.status_code, body.get("parameter"), body.get("value")) == (422, name, "2"), body
+            hint = URL_HINT if "url" in parameters(method, path) else ""
+            assert body["detail"] == f"Parameter {name!r} is repeated. Give it once.{hint}"
+
+
+@pytest.mark.parametrize("path", ["/v1/check", "/v1/allowed"])
+async def test_a_url_in_a_url_that_is_not_encoded_is_refused(store_url: str, path: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.get(f"{path}?agent=a&url=http://h/share?u=1&url=http://h/open")
+        assert (response.status_code, response.json()["parameter"]) == (422, "url")
+        response = await service.client.get(path, params={"agent": ["a", "b"], "purpose": ["search", "ai-input"]})
+        assert "repeated" not in response.text
+
+
+async def test_a_repeated_original_url_is_refused(store_url: str) -> None:
+    async with running(store_url) as service:
+        fields = [("X-Original-URL", "http://h/private"), ("X-Original-URL", "http://h/")]
+        response = await service.client.get("/v1/check", headers=fields)
+        assert (response.status_code, response.json()["parameter"]) == (422, "X-Original-URL")
+
+
+JSON = "application/json"
+BODIES = [
+    (method, path)
+    for method, path in OPERATIONS
+    if JSON in DOCUMENT["paths"][path][method.lower()].get("requestBody", {"content": ()})["content"]
+]
+
+
+@pytest.mark.parametrize(("method", "path"), BODIES)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"url":"/private/x","url":"/ok"}',
+        b'{"url" : "/private/x", "\\u0075rl": "/ok"}',
+        b'{"items":[{"url":"/ok","agent":"a"},{"url":"/private/x","agent":"a","url":"/ok"}]}',
+        b'{"a":"x\\":","url":"/x","url":"/ok"}',
+        b'{"a":"\\ud800","url":"/x","url":"/ok"}',
+        b'{"a":{"b":[{"url"\n:null,"url":{}}]}}',
+        b'{"a":"\\u003a","url":"\\u003A","url":"a:b"}',
+    ],
+)
+async def test_a_repeated_member_is_refused(store_url: str, method: str, path: str, body: bytes) -> None:
+    async with running(store_url) as service:
+        headers = {"Content-Type": JSON}
+        response = await service.client.request(method, re.sub(r"\{.*?\}", "x", path), content=body, headers=headers)
+        assert (response.status_code, response.json().get("parameter")) == (422, "url"), response.text
+        assert response.json()["detail"] == "Member 'url' is repeated. Give it once."
+
+
+@pytest.mark.parametrize(("path", "more"), [("/v1/allowed", b',"agent":"a"'), ("/v1/bundle", b"")])
+async def test_a_repeated_member_of_a_line_is_refused(store_url: str, path: str, more: bytes) -> None:
+    """The other lines are answered."""
+    lines = b'{"url":"http://h/x"%b,"url":"http://h/"}\n{"url":"http://h/"%b}\n' % (more, more)
+    async with running(store_url) as service:
+        headers = {"Content-Type": "application/x-ndjson"}
+        response = await service.client.post(path, content=lines, headers=headers)
+        refused, answered = map(json.loads, response.text.splitlines())
+        assert (refused["problem"]["status"], refused["problem"].get("parameter")) == (422, "url")
+        assert answered.get("problem", {}).get("status") != 422

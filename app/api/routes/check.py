@@ -120,8 +120,10 @@ def _described(text: str, **more: str) -> dict[str, Any]:
 )
 async def check(request: Request) -> Response:
     """Decide as `GET /v1/allowed` does, and answer by the status: 204 allow, 403 disallow, 503 defer."""
-    url = request.headers.get(ORIGINAL_URL)
-    return await _check(request, read_query(request, CheckQuery, None if url is None else _original(request, url)))
+    urls = request.headers.getlist(ORIGINAL_URL)
+    if len(urls) > 1:
+        raise bad_value(ORIGINAL_URL, urls[-1], f"{ORIGINAL_URL} is repeated. Send it once.", "bad-request")
+    return await _check(request, read_query(request, CheckQuery, _original(request, urls[0]) if urls else None))
 
 
 router.add_route(ENVOY + "/{path:path}", envoy, methods=_METHODS, include_in_schema=False)
