@@ -18,6 +18,8 @@ DOWN = Unreachable(Cause.TIMEOUT)
         (Unavailable(404), Unavailable(404), True),
         (Unavailable(404), Unavailable(403), False),
         (Unavailable(302), Unavailable(302, Cause.REDIRECT_LOOP), False),
+        (Unavailable(301, Cause.REDIRECT_LOOP), Unavailable(302, Cause.REDIRECT_LOOP), True),
+        (Unavailable(302, Cause.REDIRECT_LOOP), Unavailable(302, Cause.REFUSED_REDIRECT), False),
         (DOWN, Unreachable(Cause.SERVER_ERROR, 503, 120), True),
         (DOWN, Unreachable(Cause.CHALLENGE, 202), False),
         (Blocked("10.0.0.1"), Blocked("10.0.0.2"), True),
