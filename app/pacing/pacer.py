@@ -153,14 +153,19 @@ class Pacer:
             self._backoffs.note(key, left)
         # Until a cluster has been reached, its failures are counted for ANY shard.
         closed_for = max(state.closed_for(), self._shards[ANY].closed_for())
-        result, view = await self._store.reserve(
-            request,
-            self._known_queue(key, state),
-            self._backoffs.left(key.site),
-            closed_for=closed_for,
-            closed_if_behind=RECOVERY_PERIOD,
-            pages=self._pages.take(key),
-        )
+        pages = self._pages.take(key)
+        try:
+            result, view = await self._store.reserve(
+                request,
+                self._known_queue(key, state),
+                self._backoffs.left(key.site),
+                closed_for=closed_for,
+                closed_if_behind=RECOVERY_PERIOD,
+                pages=pages,
+            )
+        except BaseException:
+            self._pages.put_back(key, pages)
+            raise
         self._pages.learned(key, view.latency)
         self._least[key] = _Least(view.least, view.bound)
         at = state.clock()

@@ -78,6 +78,15 @@ class PageTimes:
                 return found._replace(pages=found.pages + 1, mean=mean)
         return found
 
+    def put_back(self, key: PaceKey, taken: PageReports) -> None:
+        """Let what was taken wait again, with what was noted meanwhile: the store may not have them."""
+        waiting = self._waiting.get(key, NO_PAGES)
+        pages = waiting.pages + taken.pages
+        mean = (waiting.pages * waiting.mean + taken.pages * taken.mean) / max(1, pages)
+        timed_out, succeeded = waiting.timed_out or taken.timed_out, waiting.succeeded or taken.succeeded
+        if taken != NO_PAGES:
+            self._waiting[key] = PageReports(pages, mean, timed_out, succeeded)
+
     def learned(self, key: PaceKey, latency: float) -> None:
         """Note the queue's latency, as the store has it."""
         self._latencies[key] = latency

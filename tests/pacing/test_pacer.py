@@ -12,6 +12,7 @@ from app.pacing.local_pacer import LOCAL_SLOT, UNKNOWN_FLEET_RETRY, LocalPacer
 from app.pacing.membership import Rank
 from app.pacing.pacer import Grant, Pacer
 from app.pacing.page_times import NO_PAGES, PageReports
+from app.pacing.permit import SlotRef
 from app.pacing.recovery import REPORT_ATTEMPTS
 from app.pacing.redis_pacer import RedisPacer
 from app.pacing.schedule import PaceWindow
@@ -312,6 +313,17 @@ async def test_processes_that_learned_two_paces_keep_apart_without_the_store() -
     assert all(later >= go + 0.31 for go, later in pairwise(sorted(taken)))
     for rig in rigs:
         await rig.pacer.aclose()
+
+
+async def test_page_times_wait_for_a_store_that_answers(rig: Rig) -> None:
+    slot = SlotRef("https://www.example.com", KEY, "1:ab:w", 1000.0)
+    rig.pacer.note_page(KEY, slot, 200, 3.0)
+    rig.store.down = {0}
+    for _ in range(2):
+        assert (await rig.reserve()).degraded
+    await rig.find_the_store()
+    await rig.reserve()
+    assert [pages for pages in rig.store.pages if pages != NO_PAGES] == [PageReports(1, 3.0, False, True)]
 
 
 async def test_without_a_known_fleet_size_no_slot_is_given() -> None:

@@ -91,3 +91,16 @@ def test_the_services_own_fetch_is_the_first_report() -> None:
     times.note_fetch(KEY.pool, 3.0)
     times.learned(KEY, 1.0)
     assert noted(times, (200, 1.0)) == (1, 1.0, False, True)
+
+
+def test_what_is_put_back_counts_with_what_was_noted_meanwhile() -> None:
+    times = PageTimes()
+    times.learned(KEY, 1.0)
+    taken = noted(times, (200, 1.0), (200, 2.0))
+    times.note(KEY, slot(7), None, 6.0, NOW + 100)
+    times.put_back(KEY, taken)
+    again = times.take(KEY)
+    assert again == (3, again.mean, True, True)
+    assert again.mean == pytest.approx(3.0)
+    times.put_back(KEY, NO_PAGES)
+    assert times.take(KEY) == NO_PAGES
