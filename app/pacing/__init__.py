@@ -1,1 +1,1 @@
-"""Pacing: reserves slots, so that the whole fleet keeps an origin's rate."""
+"""Pacing: reserves slots, so that the whole fleet keeps a pool's pace."""

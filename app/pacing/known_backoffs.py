@@ -13,25 +13,25 @@ class _Known(NamedTuple):
 
 
 class KnownBackoffs:
-    """The backoffs that this process has met, by site. Their ends are by `steady`: the store's clock may be set."""
+    """The backoffs that this process has met, by pool. Their ends are by `steady`: the store's clock may be set."""
 
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady = steady
         self._known: BoundedDict[str, _Known] = BoundedDict()
 
-    def left(self, site: str) -> float:
-        """Seconds left of the site's backoff, or 0."""
-        known = self._known.get(site, None)
+    def left(self, pool: str) -> float:
+        """Seconds left of the pool's backoff, or 0."""
+        known = self._known.get(pool, None)
         return 0.0 if known is None else max(0.0, known.ends - self._steady())
 
     def note(self, key: PaceKey, seconds: float) -> None:
-        """Note how many seconds are left of the backoff from the key's site."""
+        """Note how many seconds are left of the backoff from the key's pool."""
         if seconds > 0:
-            self._known[key.site] = _Known(key, self._steady() + seconds)
+            self._known[key.stored_pool] = _Known(key, self._steady() + seconds)
         else:
-            self._known.pop(key.site, None)
+            self._known.pop(key.stored_pool, None)
 
     def running(self) -> Iterator[PaceKey]:
-        """A key of each site with a backoff that is not over."""
+        """A key of each pool with a backoff that is not over."""
         now = self._steady()
         return (known.key for known in self._known.values() if known.ends > now)

@@ -1,7 +1,7 @@
 """Backoffs by origin, as processes of the last release keep them. Remove with the next release.
 
-A pool that is stored as another key than the origin's (`PaceKey.site`) takes over the origin's backoff, and a backoff
-from a pool is written under the origin, too.
+A pool that is stored as another key than the origin's (`PaceKey.stored_pool`) takes over the origin's backoff, and a
+backoff from a pool is written under the origin, too.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class OriginBackoffs:
     async def left(self, key: PaceKey, origin: str) -> float:
         """Seconds left of the origin's backoff; 0 if the pool is stored as it, or if it was read of late."""
         now = self._steady()
-        if origin in ("", key.site) or now < self._read_at.get(origin, -READ_EVERY) + READ_EVERY:
+        if origin in ("", key.stored_pool) or now < self._read_at.get(origin, -READ_EVERY) + READ_EVERY:
             return 0.0
         self._read_at[origin] = now
         try:
@@ -36,7 +36,7 @@ class OriginBackoffs:
 
     async def note(self, key: PaceKey, origin: str, seconds: float, reporter: str | None) -> None:
         """Tell processes of the last release that the pool's backoff has so many seconds left."""
-        if origin in ("", key.site):
+        if origin in ("", key.stored_pool):
             return
         try:
             await self._store.back_off(PaceKey(origin, key.agent), seconds, reporter)

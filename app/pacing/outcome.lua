@@ -1,11 +1,11 @@
--- Record the outcome of a slot: it was not used, or the origin asked the fleet to back off.
+-- Record the outcome of a slot: it was not used, or the pool asked the fleet to back off.
 --
 -- ARGV  7 "released", with 8 the slot as it is in the set
 --       7 "known": the process remembers a backoff, see ARGV[6]
 --       7 "backoff", with 8 Retry-After or 0   9 first step   10 longest step   11 longest Retry-After   12 reset after
 --         13 longest on the word of one reporter   14 the reporter, empty for an operator
 --
--- The step of a backoff doubles from one run of failures to the next. It starts again from the first if the origin was
+-- The step of a backoff doubles from one run of failures to the next. It starts again from the first if the pool was
 -- quiet for as long as the last step took, or for ARGV[12] if that is longer.
 --
 -- A run lasts for ARGV[13] at most unless two reporters agree that it is longer. So two ends are stored: the latest
@@ -75,7 +75,7 @@ local changed = believed > ends
 ends = math.max(ends, believed)
 redis.call('HSET', BACKOFF, 'until', text(ends), 'step', text(step), 'began', text(began),
   'by', by, 'claim', text(claim), 'agreed', text(agreed), 'seen', text(now), 'bad', text(bad), 'bad_at', text(bad_at))
-save_durable(SITE_FIELD, text(ends) .. ' ' .. text(now), ends)
+save_durable(POOL_FIELD, text(ends) .. ' ' .. text(now), ends)
 local kept = math.max(ends - now + math.max(reset_after, step) + LINGER, MEMORY)
 redis.call('PEXPIRE', BACKOFF, math.ceil(kept / 1000))
 return {changed and 1 or 0, now, ends}

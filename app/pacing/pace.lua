@@ -8,7 +8,7 @@
 -- page_at   when a process last said that a page came, timed or not
 -- run       until then, time-outs are of the run that is known
 -- pace      the interval at the last slot
--- bad, bad_at   the interval at which the site refused, and when; with the site's backoff
+-- bad, bad_at   the interval at which the pool refused, and when; with the pool's backoff
 --
 -- By Little's law, an interval of k x the mean time of a page keeps 1/k requests in the pool on average.
 --

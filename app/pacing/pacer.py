@@ -118,7 +118,7 @@ class Pacer:
         One `reporter` alone is believed for some minutes (MAX_UNCONFIRMED); None is an operator.
         """
         state = self._state(key)
-        known = self._backoffs.left(key.site)
+        known = self._backoffs.left(key.stored_pool)
         try:
             seconds = await self._store.back_off(key, retry_after, reporter, known)
         except StoreDown:
@@ -149,7 +149,7 @@ class Pacer:
     async def _reserve_in_store(self, request: SlotRequest) -> SlotResult:
         key, state = request.key, self._state(request.key)
         left = await self._origin_backoffs.left(key, request.origin)
-        if left > self._backoffs.left(key.site):
+        if left > self._backoffs.left(key.stored_pool):
             self._backoffs.note(key, left)
         # Until a cluster has been reached, its failures are counted for ANY shard.
         closed_for = max(state.closed_for(), self._shards[ANY].closed_for())
@@ -158,7 +158,7 @@ class Pacer:
             result, view = await self._store.reserve(
                 request,
                 self._known_queue(key, state),
-                self._backoffs.left(key.site),
+                self._backoffs.left(key.stored_pool),
                 closed_for=closed_for,
                 closed_if_behind=RECOVERY_PERIOD,
                 pages=pages,
@@ -188,7 +188,7 @@ class Pacer:
             left = max(failing_since + PROBE_INTERVAL - state.clock.steady(), SLACK)
             return WaitTooLong(left, left, interval_at(request.windows, state.clock()))
         now = state.clock()
-        not_before = max(self._free_from(request, state, failing_since), now + self._backoffs.left(key.site))
+        not_before = max(self._free_from(request, state, failing_since), now + self._backoffs.left(key.stored_pool))
         result = self._local.reserve(request, now, not_before)
         if isinstance(result, Slot):
             end = advance(request.windows, result.go_at, request.cost)

@@ -122,8 +122,8 @@ class Permits:
         """Do as `request` for each request, and return the results under the same numbers.
 
         An exception in place of a request, which could not be read, is its result. All that runs for the requests
-        shares the `budget`. Within a queue, the callers are
-        served in rotation, each in the order of its requests.
+        shares the `budget`. Within a queue, the callers are served in rotation, each in the order of its
+        requests.
         """
         results: dict[int, BatchResult] = {}
         asked: dict[int, PermitRequest] = {}
@@ -145,7 +145,7 @@ class Permits:
                 results[number] = decided
 
         async def reserve(group: Sequence[int]) -> None:
-            for number in _rotated(group, lambda number: allowed[number].slot.caller):
+            for number in _round_robin(group, lambda number: allowed[number].slot.caller):
                 try:
                     results[number] = await self._reserve(allowed[number])
                 except Exception as error:  # noqa: BLE001 - it is logged, and fails this request alone
@@ -154,7 +154,7 @@ class Permits:
                     await budget.next()
 
         await answer_all(self._decider, questions(), take, budget)
-        await _run(map(reserve, _grouped(sorted(allowed), lambda number: allowed[number].slot.key)), MAX_QUEUES)
+        await _run_some(map(reserve, _grouped(sorted(allowed), lambda number: allowed[number].slot.key)), MAX_QUEUES)
         return results
 
     def verified(self, permit: str) -> SlotRef:
@@ -178,7 +178,7 @@ class Permits:
             if budget.is_over():
                 await budget.next()
 
-        await _run((done(number, report) for number, report in reports), MAX_QUEUES)
+        await _run_some((done(number, report) for number, report in reports), MAX_QUEUES)
         return results
 
     async def report(self, report: Report) -> Reported:
@@ -263,7 +263,7 @@ def _grouped(numbers: Iterable[int], key: Callable[[int], Hashable]) -> Iterator
     return iter(groups.values())
 
 
-def _rotated(numbers: Sequence[int], caller: Callable[[int], str]) -> Iterator[int]:
+def _round_robin(numbers: Sequence[int], caller: Callable[[int], str]) -> Iterator[int]:
     """The first number of every caller, then the second of every caller, and so on; in linear time."""
     queues: dict[str, deque[int]] = {}
     for number in numbers:
@@ -276,7 +276,7 @@ def _rotated(numbers: Sequence[int], caller: Callable[[int], str]) -> Iterator[i
             turns.append(queue)
 
 
-async def _run(jobs: Iterator[Coroutine[object, object, None]], concurrency: int) -> None:
+async def _run_some(jobs: Iterator[Coroutine[object, object, None]], concurrency: int) -> None:
     async def worker() -> None:
         for job in jobs:  # shared: each worker takes the next job when it is free
             await job

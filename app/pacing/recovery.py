@@ -24,7 +24,7 @@ class Recovery:
     """Probes and reports, in the background. `queues` and `backoffs` are what the pacer remembers.
 
     After a brief failure, it reports the backoffs that began meanwhile. If the shard was away for longer, or has lost
-    what was written last, it reports all that it remembers, for processes that were not asked about a site before.
+    what was written last, it reports all that it remembers, for processes that were not asked about a pool before.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class Recovery:
 
         async def give_back(key: PaceKey) -> None:
             nonlocal given_back
-            if await self._store.give_back(key, self._backoffs.left(key.site)):
+            if await self._store.give_back(key, self._backoffs.left(key.stored_pool)):
                 given_back += 1
                 self._given_back()
 
         while state.unreported_backoffs:
             key, _ = state.unreported_backoffs.popitem(last=False)
-            if self._backoffs.left(key.site) > SLACK and not await self._retried(key, partial(give_back, key)):
+            if self._backoffs.left(key.stored_pool) > SLACK and not await self._retried(key, partial(give_back, key)):
                 state.unreported_backoffs[key] = None
                 self.on_failure(state)
                 break

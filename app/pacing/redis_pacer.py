@@ -31,7 +31,7 @@ from app.store.store_clock import StoreClocks
 MICROSECONDS = 1_000_000
 
 BUCKETS = 4096
-"""How many buckets sites are divided into. Each bucket has one hash slot of a cluster, and one record of what must not
+"""How many buckets pools are divided into. Each bucket has one hash slot of a cluster, and one record of what must not
 be evicted. All processes on a store have to use the same number."""
 
 
@@ -76,7 +76,7 @@ class RedisPacer:
     ) -> tuple[SlotResult, QueueView]:
         """Reserve the next free slot; return the result and the queue after it. Raises StoreDown.
 
-        `known` is the queue as this process remembers it, and `backoff` how many seconds are left of the site's
+        `known` is the queue as this process remembers it, and `backoff` how many seconds are left of the pool's
         backoff; if the store knows less of that, it takes the process's word. No slot begins within `closed_for`
         seconds: after a failure of the store, callers may still use slots that were given without it. Nor does one
         within `closed_if_behind` seconds if the store knows less of the queue than `known`: other processes may know
@@ -131,12 +131,12 @@ class RedisPacer:
         return bool((await self._run(_OUTCOME, key, 0.0, "released", name))[0])
 
     async def backoff_left(self, key: PaceKey) -> float:
-        """Seconds left of the backoff from the key's site, or 0. Raises StoreDown."""
+        """Seconds left of the backoff from the key's pool, or 0. Raises StoreDown."""
         _, now, until = await self._run(_OUTCOME, key, 0.0, "known")
         return max(0.0, (until - now) / MICROSECONDS)
 
     async def give_back(self, key: PaceKey, backoff: float) -> bool:
-        """Tell the store that a backoff from the key's site has so many seconds left. Raises StoreDown.
+        """Tell the store that a backoff from the key's pool has so many seconds left. Raises StoreDown.
 
         Returns whether the store did not know it.
         """
@@ -145,7 +145,7 @@ class RedisPacer:
     async def back_off(
         self, key: PaceKey, retry_after: float, reporter: str | None = None, known: float = 0.0
     ) -> float:
-        """Make the whole fleet back off from the key's site; return for how many seconds from now. Raises StoreDown.
+        """Make the whole fleet back off from the key's pool; return for how many seconds from now. Raises StoreDown.
 
         An operator (None as the `reporter`) needs no second reporter to confirm a long backoff. `known` is how many
         seconds are left of a backoff that this process remembers.
@@ -205,7 +205,7 @@ def _integers(reply: Any, count: int) -> list[int]:
 
 def _bucket(key: PaceKey) -> str:
     # The braces put all keys of a bucket into one hash slot of a cluster.
-    return f"robots:{{pace:{zlib.crc32(key.site.encode()) % BUCKETS}}}"
+    return f"robots:{{pace:{zlib.crc32(key.stored_pool.encode()) % BUCKETS}}}"
 
 
 def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
@@ -214,12 +214,12 @@ def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
     `key_id` is that of the API key whose callers are meant.
     """
     bucket = _bucket(key)
-    site, queue = (f"{bucket}:{field}" for field in _fields(key))
+    pool, queue = (f"{bucket}:{field}" for field in _fields(key))
     callers = f"{queue}:callers/{key_id}" if key_id else f"{queue}:callers"
     return (
         f"{bucket}:kept",
         f"{bucket}:until",
-        site,
+        pool,
         queue,
         f"{queue}:slots",
         callers,
@@ -229,5 +229,5 @@ def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
 
 
 def _fields(key: PaceKey) -> tuple[str, str]:
-    """The fields of the site and of the queue in their bucket. They differ, since no site has a path."""
-    return key.site, f"{key.site}/{key.agent}"
+    """The fields of the pool and of the queue in their bucket. They differ, since no pool has a path."""
+    return key.stored_pool, f"{key.stored_pool}/{key.agent}"

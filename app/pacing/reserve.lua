@@ -1,4 +1,4 @@
--- Reserve the next free slot of one queue: one agent at one site.
+-- Reserve the next free slot of one queue: one agent in one pool.
 --
 -- ARGV  7 longest wait   8 cost, in documents   9 caller: "<key id>/<name>", without API keys "<name>"
 --       10 nonce

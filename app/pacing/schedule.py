@@ -1,4 +1,4 @@
-"""The pace of one agent at one origin over time, as windows of constant interval; pure."""
+"""The pace of one agent in one pool over time, as windows of constant interval; pure."""
 
 import math
 from dataclasses import dataclass

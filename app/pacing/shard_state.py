@@ -30,7 +30,7 @@ class ShardState:
     """The state of one shard. `failing_since` is by the steady clock, None while calls succeed.
 
     `local` says that this process has given the shard up for now and gives slots by itself. `unreported_backoffs` are
-    keys of sites with a backoff that the shard may not know.
+    keys of pools with a backoff that the shard may not know.
     """
 
     def __init__(self, shard: int, clock: ShardClock) -> None:

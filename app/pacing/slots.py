@@ -26,7 +26,7 @@ class PaceKey(NamedTuple):
         return self.pool.removeprefix(NAMED) if self.pool.startswith(NAMED) else None
 
     @property
-    def site(self) -> str:
+    def stored_pool(self) -> str:
         """The pool as the store has it.
 
         The pool of a host is stored as its https origin, which the last release has a queue for: processes of both
@@ -89,9 +89,9 @@ SlotResult: TypeAlias = Slot | WaitTooLong
 
 
 FIRST_BACKOFF, LONGEST_BACKOFF, BACKOFF_RESET_AFTER = 10.0, 3600.0, 600.0
-"""Seconds for which the fleet leaves an origin alone after a 429 or 503.
+"""Seconds for which the fleet leaves a pool alone after a 429 or 503.
 
-They double from the first to the longest, and start again once the origin was quiet for so long.
+They double from the first to the longest, and start again once the pool was quiet for so long.
 """
 
 MAX_CONFIRMED, MAX_UNCONFIRMED = 86_400.0, 600.0

@@ -1,25 +1,25 @@
 -- The beginning of every pacing script: the keys, their checks, and what the scripts share.
 --
--- KEYS  1 durable record        hash: by site "<until> <seen>", by queue "<tail> <hold> <count> <seen>"
+-- KEYS  1 durable record        hash: by pool "<until> <seen>", by queue "<tail> <hold> <count> <seen>"
 --       2 its expiries          sorted set: the same fields, by the instant from which they are of no use
---       3 the site's backoff    hash: until, step, began, by, claim, agreed, seen, bad, bad_at
+--       3 the pool's backoff    hash: until, step, began, by, claim, agreed, seen, bad, bad_at
 --       4 the queue             hash: tail, hint, hold, fetched, counted, count, seen, latency, recent, apart, told, reports,
 --                               page_at, run, pace, day, spent
 --       5 its slots             sorted set: "<end>:<nonce>:<caller>" by the instant at which they begin
 --       6 callers               sorted set: by the instant they last asked; with API keys, those of the caller's key
 --       7 slots ahead           hash: by caller, and by API key as "<key id>/"; as "<key id>//" when its latest begins
 --       8 API keys              sorted set: by the instant they last asked
--- ARGV  1 the site   2 the queue: the fields of KEYS[1]
+-- ARGV  1 the pool   2 the queue: the fields of KEYS[1]
 --       3 if this server's clock shows more, it was set forward since the process last heard of it; 0 if it never did
 --       4 what it would show at least if it was not set
 --       5 the forward steps that the process has seen: "<latest instant before> <by>", ...
---       6 the time to the end of the site's backoff, as the process remembers it, or 0
+--       6 the time to the end of the pool's backoff, as the process remembers it, or 0
 --
 -- Instants are microseconds of this server's clock since 1970; durations are microseconds. Values that these scripts
 -- did not write are deleted. What is read is bounded, even if it is foreign.
 --
--- A store that evicts keys with an expiry (`volatile-*`) may evict any of 3 to 8, and the origin would be asked too
--- early. So what must still be waited for is also in 1 and 2, which have no expiry and are shared by all origins of a
+-- A store that evicts keys with an expiry (`volatile-*`) may evict any of 3 to 8, and the pool would be asked too
+-- early. So what must still be waited for is also in 1 and 2, which have no expiry and are shared by all pools of a
 -- bucket. They are bounded: each call removes what is over, and beyond MAX_DURABLE, what is over the soonest.
 --
 -- `seen` is when the state was written. If it is in the future, the clock has been set back, and the state is moved by
@@ -27,7 +27,7 @@
 -- clock was set forward, or that another server with such a clock has taken over: state of before is moved by the step.
 -- A call that this server runs late looks like a step, and moves its queue by the delay, but no other call will.
 local DURABLE, DURABLE_UNTIL, BACKOFF, QUEUE, SLOTS, CALLERS, AHEAD, API_KEYS = unpack(KEYS)
-local SITE_FIELD, QUEUE_FIELD = ARGV[1], ARGV[2]
+local POOL_FIELD, QUEUE_FIELD = ARGV[1], ARGV[2]
 local MAX_DURABLE = 256
 local MAX_COST = 2592000e6        -- the longest time that one slot takes
 local MAX_AHEAD = 2 * MAX_COST    -- instants farther ahead are not valid
@@ -127,12 +127,12 @@ local function duration(value, longest)
   return long >= 0 and long <= longest and long or 0
 end
 
--- When the fleet's backoff from the site ends, and whether the process remembers a later end, which then holds: this
+-- When the fleet's backoff from the pool ends, and whether the process remembers a later end, which then holds: this
 -- server was emptied, came back as it was before, or did not get the report. What has changed is written. Returns the
--- interval that the site refused, and when, too (`pace.lua`).
+-- interval that the pool refused, and when, too (`pace.lua`).
 local function settle_backoff()
   local stored = redis.call('HMGET', BACKOFF, 'until', 'began', 'claim', 'agreed', 'seen', 'bad', 'bad_at')
-  local durable = durable_numbers(SITE_FIELD, 2)
+  local durable = durable_numbers(POOL_FIELD, 2)
   local step, durable_step = step_since(stored[5]), step_since(durable[2])
   local ends = math.max(shifted(stored[1], step), shifted(durable[1], durable_step))
   local known = instant(now + math.max(0, tonumber(ARGV[6])))
@@ -149,7 +149,7 @@ local function settle_backoff()
   if step ~= 0 and bad_at > 0 then redis.call('HSET', BACKOFF, 'bad_at', text(bad_at)) end
   if given_back or step ~= 0 or durable_step ~= 0 then
     redis.call('HSET', BACKOFF, 'until', text(ends), 'seen', text(now))
-    save_durable(SITE_FIELD, text(ends) .. ' ' .. text(now), ends)
+    save_durable(POOL_FIELD, text(ends) .. ' ' .. text(now), ends)
     local expiry = math.ceil((math.max(ends, now) - now + LINGER) / 1000)
     redis.call('PEXPIRE', BACKOFF, math.max(expiry, redis.call('PTTL', BACKOFF)))
   end

@@ -455,9 +455,9 @@ class _Pace:
         return 0
 
     async def give_back(self, key: PaceKey, _backoff: float) -> bool:
-        if key.site == BAD.key:
+        if key.stored_pool == BAD.key:
             raise Poison
-        self.reported.append(key.site)
+        self.reported.append(key.stored_pool)
         return True
 
 

@@ -66,8 +66,8 @@ def test_an_unknown_suffix_is_logged_once(caplog: pytest.LogCaptureFixture) -> N
 
 def test_the_queue_of_a_host_is_that_of_its_https_origin() -> None:
     host, origin = PaceKey.of("www.example.com", "A"), PaceKey.of("https://www.example.com", "A")
-    assert host.site == origin.site == "https://www.example.com"
-    assert PaceKey.of("pool:shop", "A").site == "pool:shop"
+    assert host.stored_pool == origin.stored_pool == "https://www.example.com"
+    assert PaceKey.of("pool:shop", "A").stored_pool == "pool:shop"
 
 
 @pytest.mark.parametrize(
