@@ -1,5 +1,6 @@
 """How permits are given: by the fleet's queues in the store, or by this process's own share while it is down."""
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ def make_pacing(
 ) -> Pacing:
     """The pacing of a fleet; `bounds` are the operator's, by host and agent; `pool_of` gives an origin's pool."""
     instances, secret = settings.pace_instances, settings.permit_secret
-    local_pacer = LocalPacer(None if instances is None else instances * settings.workers, lambda: membership.rank)
+    local_pacer = LocalPacer(None if instances is None else instances * settings.workers, lambda: membership.ranks)
     pacer = Pacer(
         RedisPacer(store.redis, clocks=store.clocks, latency_factor=settings.pace_latency),
         local_pacer,
@@ -57,7 +58,8 @@ def make_pacing(
         clock_stepped=metrics.store_clock_steps.inc,
         backoff_given_back=metrics.backoffs_given_back.inc,
     )
-    membership = FleetMembership(store.redis, files.snapshots.name, pacer.on_loss)
+    # Numbers are in the order of names: a process that joins is the last and changes the number of no other.
+    membership = FleetMembership(store.redis, f"{time.time():.0f}-{files.snapshots.name}", pacer.on_loss)
     fleet_secret = FleetSecret(store.redis, None if secret is None else secret.get_secret_value())
 
     def on_backoff(key: str, seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from app.cache.byte_lru import BoundedDict
 from app.pacing.membership import Rank
@@ -18,6 +18,9 @@ UNKNOWN_FLEET_RETRY = 5.0
 SLOWEST_FOR = 600.0
 """Seconds for which a host's pace holds for its pool."""
 
+MOST_TRIED = 100
+"""Slots of one rank that are tried for one that is of all ranks."""
+
 LOCAL_SLOT = "alone"
 """The name of every slot that was given without the store."""
 
@@ -26,9 +29,11 @@ class LocalPacer:
     """Without Redis, each of N processes uses every Nth slot, chosen by its rank.
 
     Slots are counted from 1970 by the store's clock, so those of different ranks never overlap. N is the size of the
-    fleet as last agreed on in the store, or `fleet` (from the settings) if that is larger. A process that has not
-    reached the store since it started has no rank: it relies on `fleet` and chooses at random, so N such processes may
-    briefly exceed the pace by up to N - 1 documents. A process that has neither gives no slots.
+    fleet as last agreed on in the store, or `fleet` (from the settings) if that is larger. While the fleet changes, a
+    process has several ranks and uses only slots that are its own by all of them; one that has just joined has none
+    yet (an empty tuple) and gives no slots. A process that has not reached the store since it started (None) relies on
+    `fleet` and chooses at random, so N such processes may briefly exceed the pace by up to N - 1 documents. Without
+    `fleet`, it gives no slots.
 
     Slots of one length never overlap. So all hosts of a pool are paced as the slowest one that was asked for within
     SLOWEST_FOR, of the store, too (`note`).
@@ -36,9 +41,9 @@ class LocalPacer:
     `now` is Unix seconds of the store's clock, as far as known.
     """
 
-    def __init__(self, fleet: int | None, rank: Callable[[], Rank | None] = lambda: None) -> None:
+    def __init__(self, fleet: int | None, ranks: Callable[[], tuple[Rank, ...] | None] = lambda: None) -> None:
         self._fleet = fleet
-        self._rank = rank
+        self._ranks = ranks
         self._ends: BoundedDict[PaceKey, float] = BoundedDict()
         self._slowest_seen: BoundedDict[PaceKey, tuple[float, float]] = BoundedDict()
 
@@ -48,10 +53,13 @@ class LocalPacer:
 
     def reserve(self, request: SlotRequest, now: float, not_before: float) -> SlotResult:
         """Reserve this process's next free slot from `not_before` (Unix seconds) on."""
-        rank = self._rank()
-        fleet = max(self._fleet or 0, 0 if rank is None else rank.of)
+        ranks, least_size = self._ranks(), self._fleet or 0
+        if ranks is not None:
+            ranks = tuple(Rank(rank.number, max(rank.of, least_size)) for rank in ranks)
+        fleet = max((rank.of for rank in ranks), default=0) if ranks is not None else least_size
+        unknown = WaitTooLong(UNKNOWN_FLEET_RETRY, UNKNOWN_FLEET_RETRY, interval_at(request.windows, now))
         if not fleet:
-            return WaitTooLong(UNKNOWN_FLEET_RETRY, UNKNOWN_FLEET_RETRY, interval_at(request.windows, now))
+            return unknown
         least = self._slowest(request.key, interval_at(request.windows, now), now)
         own = at_least(request.windows, least, window_at(request.windows, now).bound)
         windows = tuple(window._replace(interval=window.interval * fleet) for window in own)
@@ -60,13 +68,16 @@ class LocalPacer:
         end = self._ends.get(request.key, 0.0)
         if end >= now - interval_at(windows, now):
             start = max(start, end)
-        elif rank is None:
+        elif ranks is None:
             # A random start spreads processes without a rank over the interval; a single process needs none.
             start += random.random() * interval_at(windows, start) * (fleet > 1)  # noqa: S311 - no secret
             # Remembered even if it is refused below: a caller who comes back must find it nearer, not drawn again.
             self._ends[request.key] = start
-        if rank is not None and fleet > 1:
-            start = _next_own_slot(start, interval_at(own, start), rank.number, fleet)
+        if ranks is not None and fleet > 1:
+            found = _next_own_slot(start, interval_at(own, start), ranks)
+            if found is None:
+                return unknown
+            start = found
         wait, interval = start - now, interval_at(windows, start)
         longest = min(request.max_wait, HORIZON)
         if wait > longest:
@@ -83,7 +94,11 @@ class LocalPacer:
         return slowest
 
 
-def _next_own_slot(at: float, interval: float, number: int, fleet: int) -> float:
-    """The first slot of this rank that begins at `at` or later, except for rounding."""
-    first, period = number * interval, interval * fleet
-    return first + math.ceil((at - first) / period - 1e-3) * period
+def _next_own_slot(at: float, interval: float, ranks: Sequence[Rank]) -> float | None:
+    """The first slot of all these ranks that begins at `at` or later, except for rounding; None if it is far away."""
+    number, of = ranks[0]
+    first = number + math.ceil((at / interval - number) / of - 1e-3) * of
+    for slot in range(first, first + MOST_TRIED * of, of):
+        if all(slot % rank.of == rank.number for rank in ranks):
+            return slot * interval
+    return None

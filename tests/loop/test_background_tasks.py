@@ -363,9 +363,9 @@ async def fleet_membership(stage: Stage) -> None:
     member = FleetMembership(store, "me")
     async with member.running():
         store._times = 1
-        member.rank = None
+        member.ranks = None
         await until_so(lambda: len(stage.failures) == 1)
-        await until_so(lambda: member.rank is not None)
+        await until_so(lambda: member.ranks is not None)
 
 
 class _Lists:

@@ -64,7 +64,7 @@ async def pacers(fleet: Fleet) -> AsyncIterator[list[tuple[Pacer, RedisPacer]]]:
             # A failed master refuses at once; the others get time, even on a busy machine.
             calls = GuardedClient(client, monotonic=time.monotonic, timeout=1.0)
             stack.push_async_callback(calls.aclose)
-            local = LocalPacer(PROCESSES, lambda number=number: Rank(number, PROCESSES))  # type: ignore[misc]
+            local = LocalPacer(PROCESSES, lambda number=number: (Rank(number, PROCESSES),))  # type: ignore[misc]
             pace = RedisPacer(calls)
             pacer = Pacer(pace, local, StoreClocks(time.time, time.monotonic))
             stack.push_async_callback(pacer.aclose)

@@ -88,7 +88,7 @@ def test_local_slots_never_overlap(asked: list[tuple[float, float]], fleet: int)
 @pytest.mark.parametrize("size", [1, 2, 8])
 @pytest.mark.parametrize("fleet", [1, 4])
 def test_processes_with_ranks_never_exceed_the_pace(fleet: int, size: int) -> None:
-    goes = turns_of([LocalPacer(fleet, lambda number=number: Rank(number, size)) for number in range(size)])  # type: ignore[misc]
+    goes = turns_of([LocalPacer(fleet, lambda number=number: (Rank(number, size),)) for number in range(size)])  # type: ignore[misc]
     assert min(later - first for first, later in pairwise(sorted(goes))) > 0.0999
     assert len(goes) >= 45 * size / max(size, fleet)
 
@@ -123,7 +123,7 @@ def test_a_bounded_dict_drops_the_oldest_keys() -> None:
 
 def test_hosts_of_one_pool_with_different_paces_do_not_collide() -> None:
     second = (PaceWindow(math.inf, 0.5),)
-    pacers = [LocalPacer(None, lambda number=number: Rank(number, 3)) for number in range(3)]  # type: ignore[misc]
+    pacers = [LocalPacer(None, lambda number=number: (Rank(number, 3),)) for number in range(3)]  # type: ignore[misc]
     taken: list[tuple[float, float]] = []
     for step in range(400):
         at = NOW + step * 0.05
@@ -138,7 +138,7 @@ def test_hosts_of_one_pool_with_different_paces_do_not_collide() -> None:
 
 
 def test_a_slow_host_that_the_store_answered_for_slows_its_pool() -> None:
-    pacers = [LocalPacer(None, lambda number=number: Rank(number, 3)) for number in range(3)]  # type: ignore[misc]
+    pacers = [LocalPacer(None, lambda number=number: (Rank(number, 3),)) for number in range(3)]  # type: ignore[misc]
     for pacer in pacers:
         pacer.note(request(0.0, TENTH).key, 0.5, NOW)
     slots = [pacer.reserve(request(2.0, TENTH), NOW, 0.0) for pacer in pacers for _ in range(3)]

@@ -127,12 +127,12 @@ async def idle() -> None:
 class Rig:
     """A pacer whose clock is an hour behind the store's. It sleeps until the test lets time pass."""
 
-    def __init__(self, fleet: int | None = 1, rank: Rank | None = None) -> None:
+    def __init__(self, fleet: int | None = 1, ranks: tuple[Rank, ...] | None = None) -> None:
         self.clock, self.monotonic = 1400.0, 0.0
         clocks = StoreClocks(lambda: self.clock, lambda: self.monotonic)
         self.store = OneQueue(clocks)
         self.sleepers: list[tuple[float, asyncio.Event]] = []
-        self.pacer = Pacer(cast("RedisPacer", self.store), LocalPacer(fleet, lambda: rank), clocks, self.sleep)
+        self.pacer = Pacer(cast("RedisPacer", self.store), LocalPacer(fleet, lambda: ranks), clocks, self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         awake = asyncio.Event()
@@ -297,7 +297,7 @@ async def test_a_fleet_backoff_holds_without_the_store(rig: Rig) -> None:
 
 
 async def test_processes_that_learned_two_paces_keep_apart_without_the_store() -> None:
-    rigs = [Rig(None, Rank(number, 3)) for number in range(3)]
+    rigs = [Rig(None, (Rank(number, 3),)) for number in range(3)]
     request = REQUEST._replace(windows=(PaceWindow(math.inf, 0.1),), max_wait=1.0)
     for rig, least in zip(rigs, (0.30, 0.31, 0.29), strict=True):
         rig.store.least = least
