@@ -1,6 +1,7 @@
 """Batches of URLs are split and matched as single ones are. Needs no pyarrow, so that `make sanitize` runs it."""
 
 from array import array
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from random import Random
 
 import pytest
@@ -14,6 +15,7 @@ from tests.core.questions import files, questions
 
 FILES = 60
 ASKED = 3000
+BEGINNING, URL = 256, 16 * 1024  # bytes of the longest beginning, and of the longest URL, that are split
 
 
 def arrow(texts: list[str]) -> tuple[bytes, "array[int]"]:
@@ -96,3 +98,46 @@ def test_short_buffers_and_wrong_offsets_are_refused() -> None:
     for start, end in (0, 17_000), (0, 39), (-1, 3), (5, 4), (2**31 - 1, 2**31 - 1):
         with pytest.raises(ValueError, match="too long, or outside"):
             first_of_each([None], [None], array("i", [0]), data, array("i", [start]), array("i", [end]), 1, numbers(1))
+
+
+ENDS = (
+    "",
+    "x",
+    ":",
+    "/x",
+    "a:/",
+    "http:",
+    "https:/",
+    "https://",
+    "https://a",
+    "http://a.b",
+    "http://a.b/x",
+    "://",
+    "ht#",
+)
+LONGEST = (
+    *("https://" + "a" * (BEGINNING - 8 + more) + "/x" for more in (-1, 0, 1)),
+    *("https://a.example/" + "a" * (URL - 18 + more) for more in (-1, 0, 1)),
+    *("http://a.example/" + "#" * (URL - 17 + more) for more in (-1, 0, 1)),
+)
+
+
+def split_alone(data: bytes | mmap, begin: int, end: int) -> tuple[int, int, int, list[bytes], int]:
+    """What is found of one text: its code, where its path begins and ends in it, its beginning, and its number."""
+    codes, starts, ends, found = (numbers(1) for _ in range(4))
+    seen: dict[bytes, int] = {}
+    split(data, array("i", [begin, end]), 0, 1, seen, codes, starts, ends)
+    first_of_each([None], [None], numbers(1), data, starts, ends, 1, found)
+    return codes[0], starts[0] - begin, ends[0] - begin, [*seen], found[0]
+
+
+@pytest.mark.parametrize("text", [*ENDS, *LONGEST], ids=lambda text: f"{text[:12]}, {len(text)}")
+def test_offsets_at_the_limit_of_32_bits_are_read_as_others(text: str) -> None:
+    """A text that ends at, or a few bytes before, the last byte that such an offset can name."""
+    url = text.encode()
+    expected = split_alone(url, 0, len(url))
+    with mmap(-1, 2**31, flags=MAP_PRIVATE | MAP_ANONYMOUS) as memory:  # of which only the pages that are written exist
+        for gap in range(13):
+            end = 2**31 - 1 - gap
+            memory[end - len(url) : end] = url
+            assert split_alone(memory, end - len(url), end) == expected, gap

@@ -51,7 +51,8 @@ def split(data, offsets, Py_ssize_t first, Py_ssize_t count, dict seen not None,
     cdef int32_t *code = <int32_t *>buffers.get(codes, 4 * count, PyBUF_WRITABLE)
     cdef int32_t *start = <int32_t *>buffers.get(starts, 4 * count, PyBUF_WRITABLE)
     cdef int32_t *end = <int32_t *>buffers.get(ends, 4 * count, PyBUF_WRITABLE)
-    cdef int32_t at, begin, stop, last = 0, length = -1, number = -1
+    cdef int32_t number = -1
+    cdef Py_ssize_t at, begin, stop, last = 0, length = -1  # wider than offsets, as `at` may go beyond the last one
     cdef const uint8_t *mark
     cdef Py_ssize_t row
     for row in range(count):
@@ -66,11 +67,11 @@ def split(data, offsets, Py_ssize_t first, Py_ssize_t count, dict seen not None,
             at += 1
         if at >= stop or text[at] != c"/" or stop - begin > URL or at - begin > BEGINNING:
             code[row] = -1
-            start[row] = end[row] = begin
+            start[row] = end[row] = <int32_t>begin
             continue
-        start[row] = at
+        start[row] = <int32_t>at
         mark = <const uint8_t *>memchr(text + at, c"#", stop - at)
-        end[row] = stop if mark == NULL else <int32_t>(mark - text)
+        end[row] = <int32_t>(stop if mark == NULL else mark - text)
         if at - begin != length or memcmp(text + begin, text + last, length):
             last, length = begin, at - begin
             key = PyBytes_FromStringAndSize(<const char *>text + begin, length)
