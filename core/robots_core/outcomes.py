@@ -1,14 +1,23 @@
 """The outcome of a fetch as one word: an HTTP status, or why there was no response to read."""
 
+from typing import Final
+
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 
-BLOCKED_ADDRESS = "blocked_address"
+BLOCKED_ADDRESS: Final = "blocked_address"
 
-UNREACHABLE_REDIRECT = "unreachable_redirect"
+UNREACHABLE_REDIRECT: Final = "unreachable_redirect"
 """A redirect to an address or port that may not be asked: nothing was learned, unlike from a `refused_redirect`."""
 
-_FOLLOWED = (Cause.REDIRECT_LOOP, Cause.REFUSED_REDIRECT)
-_OF_A_STATUS = (Cause.SERVER_ERROR, Cause.TOO_MANY_REQUESTS, Cause.HTML_PAGE)
+_FOLLOWED: Final = (Cause.REDIRECT_LOOP, Cause.REFUSED_REDIRECT)
+_OF_A_STATUS: Final = (Cause.SERVER_ERROR, Cause.TOO_MANY_REQUESTS, Cause.HTML_PAGE)
+
+_FAILURES: Final[dict[str, Access]] = {
+    **{cause.value: Unreachable(cause) for cause in Cause if cause is not Cause.HTML_PAGE},
+    **{cause.value: Unavailable(302, cause) for cause in _FOLLOWED},
+    UNREACHABLE_REDIRECT: Unreachable(Cause.REFUSED_REDIRECT),
+    BLOCKED_ADDRESS: Blocked(""),
+}
 
 
 class BadOutcome(ValueError):
@@ -18,11 +27,11 @@ class BadOutcome(ValueError):
 def outcome_of(access: Access) -> str:
     """The word for an outcome, from which `read_outcome` makes one that decides alike; a file's is its status."""
     match access:
-        case Successful(status):
+        case Unavailable(cause=Cause.REDIRECT_LOOP | Cause.REFUSED_REDIRECT as cause):
+            return cause.value
+        case Successful(status) | Unavailable(status):
             return str(status)
-        case Unavailable(status, cause):
-            return cause.value if cause in _FOLLOWED else str(status)
-        case Unreachable(cause) if cause in _FOLLOWED:
+        case Unreachable(Cause.REDIRECT_LOOP | Cause.REFUSED_REDIRECT):
             return UNREACHABLE_REDIRECT
         case Unreachable(cause, status):
             return cause.value if status is None or cause not in _OF_A_STATUS else str(status)
@@ -41,22 +50,21 @@ def read_outcome(word: int | str) -> Access:
         if status == 429:
             return Unreachable(Cause.TOO_MANY_REQUESTS, status)
         return Unreachable(Cause.SERVER_ERROR, status) if status >= 500 else Unavailable(status)
-    if text == BLOCKED_ADDRESS:
-        return Blocked("")
-    if text == UNREACHABLE_REDIRECT:
-        return Unreachable(Cause.REFUSED_REDIRECT)
-    if text in Cause.__members__.values() and text != Cause.HTML_PAGE:
-        cause = Cause(text)
-        return Unavailable(302, cause) if cause in _FOLLOWED else Unreachable(cause)
-    failures = [
-        *(cause.value for cause in Cause if cause is not Cause.HTML_PAGE),
-        UNREACHABLE_REDIRECT,
-        BLOCKED_ADDRESS,
-    ]
-    hint = "For a 2xx, read() the body."
+    try:
+        return _FAILURES[text]
+    except KeyError:
+        raise BadOutcome(
+            f"{text[:80]!r} is not the outcome of a fetch that brought no file: {_advice(status)}"
+        ) from None
+
+
+def _advice(status: int) -> str:
+    if status == 304:
+        return "it says that a copy is still current. Decide by that copy."
+    if status == 206:
+        return "it brings a part of the file. Ask for all of it, or give bad_response."
+    if 200 <= status <= 299:
+        return "read() the body, b'' if there is none."
     if 300 <= status <= 399:
-        hint = "After a 304, decide by your copy; follow other redirects, and give redirect_loop if they do not end."
-    raise BadOutcome(
-        f"{text[:80]!r} is not the outcome of a fetch that brought no file: give a status from 400 to 599, or one of"
-        f" {', '.join(failures)}. {hint}"
-    )
+        return "it says nothing of the file. Give the outcome of what it leads to, redirect_loop, or bad_response."
+    return f"give a status from 400 to 599, or one of {', '.join(_FAILURES)}."

@@ -11,13 +11,15 @@ from typing import Any
 import httpx
 import pytest
 
+import robots_core
 from app.api.routes.bundle import BUNDLE_WINDOW
 from app.decisions.bundle_rows import BundleRow, BundleRows, RowQuestion
+from app.fetch.response import REDIRECTS
 from app.times import instant
 from robots_core.robots.access import BODY_LIMIT
 from tests.api.service import START, Service, counted, running, slug
 from tests.faults.until import until_so
-from tests.origins import Exchange, serve, text
+from tests.origins import Exchange, redirect, serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
 
@@ -25,6 +27,7 @@ RULES = "User-agent: *\nDisallow: /private/\n"
 PROFILES = '[agents.AcmeBot]\nprofile = "acme"\n[profiles.acme]\nuser_agent = "AcmeBot/2.0"\n'
 LINES = {"Content-Type": "application/x-ndjson"}
 DAY = 86_400
+REFUSED_HOSTS = ("[::1]", "0.0.0.0", "[::ffff:10.0.0.1]", "10.0.0.1", "169.254.169.254")
 
 
 async def post(service: Service, *lines: object, **headers: str) -> httpx.Response:
@@ -75,6 +78,35 @@ async def test_outcome_without_a_file(store_url: str, answer: bytes, outcome: st
         [row] = await rows(service, {"url": origin.url, "fetch": True})
     assert (row["outcome"], row["body"], row["truncated"]) == (outcome, None, False)
     assert (row["version"] is not None) is has_version
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "verdict"),
+    [
+        *(([text(status)], "bad_response", "defer") for status in (206, 300, 304, 305, 306, 399, 600, 999)),
+        *(([text(status)], "bad_response", "defer") for status in REDIRECTS),  # without a Location
+        *(([redirect("ftp://a.example/", status)], "refused_redirect", "allow") for status in REDIRECTS),
+        *(([redirect("/robots.txt", status)], "redirect_loop", "allow") for status in REDIRECTS),
+        *(([redirect(f"http://{host}/robots.txt")], "unreachable_redirect", "defer") for host in REFUSED_HOSTS),
+        ([text(403, "<p>", {"Content-Type": "text/html"})], "403", "allow"),
+        ([text(503, "<p>", {"Content-Type": "text/html"})], "503", "defer"),
+        ([text(404, "", {"cf-mitigated": "challenge"})], "challenge", "defer"),
+        ([text(202, "<title>Human?</title>", {"Content-Type": "text/html"})], "challenge", "defer"),
+        ([b""], "connection", "defer"),
+    ],
+)
+async def test_outcome_decides_as_the_service(
+    store_url: str, answers: Sequence[bytes], outcome: str, verdict: str
+) -> None:
+    async with running(store_url) as service, serve(*answers) as origin:
+        [row] = await rows(service, {"url": origin.url, "fetch": True})
+        found = [await service.allowed(f"{origin.url}{path}") for path in ("/", "/robots.txt")]
+    assert (row["outcome"], row["body"], found[0]["verdict"]) == (outcome, None, verdict)
+    file = robots_core.outcome(row["outcome"])
+    assert file.version == row["version"] == found[0]["version"]
+    for path, answer in zip(("/", "/robots.txt"), found, strict=True):
+        decision = file.decide(path, "ExampleBot")
+        assert (decision.verdict, decision.reason) == (answer["verdict"], answer["reason"])
 
 
 async def test_fetches_only_what_is_wanted_and_missing(store_url: str) -> None:

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +23,11 @@ from tests.core.questions import Asked, files, host, questions
 FILES = 1000
 ASKED = 100_000
 SEED = 20_261_124
+WORDS = (
+    *map(str, range(400, 600)),
+    *("timeout", "dns", "tls", "connection", "bad_response", "challenge", "server_error", "too_many_requests"),
+    *("redirect_loop", "refused_redirect", "unreachable_redirect", "blocked_address"),
+)
 
 
 def batch_of(asked: list[Asked]) -> pa.RecordBatch:
@@ -200,6 +206,38 @@ def test_a_row_of_a_bundle_that_cannot_be_read_is_named(word: str | None) -> Non
     batch = pa.record_batch([[f"https://{host(0)}/"], ["A"]], names=["url", "agent"])
     with pytest.raises(BadOutcome, match=f"^https://{host(0)} in the bundle: '{word}' is not the outcome"):
         decide(batch, Bundle(table))
+
+
+def test_each_outcome_of_a_bundle_decides_as_its_word() -> None:
+    bundle = Bundle(bundle_of([*WORDS]))
+    for dialect in DIALECTS:
+        asked = [
+            Asked(file, f"https://{host(file)}{path}", "ExampleBot")
+            for file in range(len(WORDS))
+            for path in ("/x", "/robots.txt")
+        ]
+        found = decide(batch_of(asked), bundle, dialect=dialect)
+        assert rows_of(found) == answers([*WORDS], asked, dialect)
+
+
+@pytest.mark.parametrize("status", [200, 206, *range(300, 400)])
+def test_a_status_that_says_nothing_of_a_file_ends_a_job(status: int) -> None:
+    table = bundle_of([str(status)])
+    batch = batch_of([Asked(0, f"https://{host(0)}/", "ExampleBot")])
+    with pytest.raises(BadOutcome, match=f"^https://{host(0)} in the bundle: '{status}' is not the outcome"):
+        decide(batch, Bundle(table))
+
+
+def test_the_last_row_of_a_column_of_2_gib_is_decided() -> None:
+    with mmap(-1, 2**31, flags=MAP_PRIVATE | MAP_ANONYMOUS) as memory:
+        for gap in range(4):
+            end = 2**31 - 1 - gap
+            memory[end - 1 : end] = b"x"
+            buffers = [None, pa.array([end - 1, end], pa.int32()).buffers()[1], pa.py_buffer(memory)]
+            urls = pa.Array.from_buffers(pa.string(), 1, buffers)
+            found = decide(pa.record_batch([urls, ["A"]], names=["url", "agent"]), Bundle(TABLE))
+            assert found["reason"].to_pylist() == ["bad_url"]
+            del urls, buffers, found
 
 
 def test_a_version_may_be_a_number() -> None:

@@ -12,7 +12,25 @@ AGENTS = (
     *("Mozilla/5.0 (compatible; ExampleBot/1.0; +https://www.example.com/bot)", "curl/8.5", "a", "Applebot-Extended"),
 )
 NO_AGENTS = ("", "()", "ä", "x" * 3000)
-OUTCOMES = ("404", "403", "401", "429", "503", "timeout", "dns", "challenge", "blocked_address", "redirect_loop")
+OUTCOMES = (
+    "404",
+    "403",
+    "401",
+    "429",
+    "503",
+    "timeout",
+    "dns",
+    "challenge",
+    "blocked_address",
+    "redirect_loop",
+    "refused_redirect",
+    "unreachable_redirect",
+    "bad_response",
+    "tls",
+    "connection",
+    "451",
+    "599",
+)
 NO_URLS = (
     *("", "/x", "ftp://{host}/", "https:///x", "https://{host}\\@other.example/", "https://{host}:99999/", "{host}/x"),
     *(

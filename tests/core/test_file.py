@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -12,27 +13,18 @@ import pytest
 import robots_core
 from robots_core.outcomes import outcome_of, read_outcome
 from robots_core.purposes.policy import PURPOSES
-from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
-from robots_core.robots.agents import read_agent
+from robots_core.robots.access import Successful
 from robots_core.robots.dialects import DIALECTS
-from robots_core.robots.judge import judge
+from tests.core.alike import assert_word_decides_alike
 from tests.robots.cases import rows
 
 ROOT = Path(__file__).parents[2]
 CASES = rows("verdict-cases.jsonl")
-OUTCOMES: list[Access] = [
-    *(Unavailable(status) for status in range(400, 500) if status != 429),
-    *(Unavailable(302, cause) for cause in (Cause.REDIRECT_LOOP, Cause.REFUSED_REDIRECT)),
-    Unavailable(403, Cause.HTML_PAGE),
-    *(Unreachable(Cause.SERVER_ERROR, status) for status in range(500, 600)),
-    Unreachable(Cause.TOO_MANY_REQUESTS, 429),
-    Unreachable(Cause.HTML_PAGE, 503),
-    *(Unreachable(cause) for cause in Cause if cause is not Cause.HTML_PAGE),
-    *(Unreachable(Cause.REFUSED_REDIRECT, status) for status in (301, 302, 303, 307, 308)),
-    *(Unreachable(Cause.BAD_RESPONSE, status) for status in (200, 206, 300, 304, 305)),
-    Unreachable(Cause.CHALLENGE, 202),
-    Blocked("10.0.0.1"),
-]
+WORDS = (
+    *map(str, range(400, 600)),
+    *("timeout", "dns", "tls", "connection", "bad_response", "challenge", "server_error", "too_many_requests"),
+    *("redirect_loop", "refused_redirect", "unreachable_redirect", "blocked_address"),
+)
 NOT_NEEDED = {
     *("asyncio", "hashlib", "http", "http_sf", "idna", "importlib.resources", "json", "logging", "socket", "ssl"),
     *("tomllib", "typing_extensions", "urllib.parse", "robots_core.lint", "robots_core.agents", "pyarrow"),
@@ -68,19 +60,37 @@ def test_a_refused_purpose_disallows(case: dict[str, Any]) -> None:
         assert decision.allowed == (case["expect"][purpose][0] != "no"), purpose
 
 
-@pytest.mark.parametrize("access", OUTCOMES, ids=repr)
-def test_an_outcome_as_a_word_decides_alike(access: Access) -> None:
-    again = read_outcome(outcome_of(access))
-    for dialect in DIALECTS.values():
-        for path in "/", "/robots.txt":
-            for forbidden in False, True:
-                asked = (None, dialect, read_agent("ExampleBot"), path)
-                assert judge(again, *asked, forbidden=forbidden) == judge(access, *asked, forbidden=forbidden)
+@pytest.mark.parametrize("word", WORDS)
+def test_each_word_is_one_outcome(word: str) -> None:
+    access = read_outcome(word)
+    assert outcome_of(access) == word
+    assert_word_decides_alike(access)
+
+
+def test_the_words_for_failures_are_those_that_the_message_names() -> None:
+    with pytest.raises(robots_core.BadOutcome) as refused:
+        read_outcome("lost")
+    assert set(str(refused.value).partition("or one of ")[2].rstrip(".").split(", ")) == set(WORDS[200:])
 
 
 @pytest.mark.parametrize(
-    "word",
-    [0, 99, 200, 204, *range(300, 400), 600, -503, "", "503 ", "５０３", "html_page", "Timeout", "a" * 1000, True],
+    ("words", "advice"),
+    [
+        ((304,), "a copy is still current"),
+        ((300, 301, 302, 303, *range(305, 400)), "Give the outcome of what it leads to"),
+        ((206,), "a part of the file"),
+        ((200, 204, 226, 299), r"read\(\) the body"),
+    ],
+)
+def test_a_status_that_says_nothing_of_a_file_is_refused_with_advice(words: Sequence[int], advice: str) -> None:
+    for word in words:
+        for written in word, str(word):
+            with pytest.raises(robots_core.BadOutcome, match=f"^'{word}' is not the outcome of a fetch .*{advice}"):
+                robots_core.outcome(written)
+
+
+@pytest.mark.parametrize(
+    "word", [0, 99, 200, 204, 600, -503, "", "503 ", "５０３", "html_page", "Timeout", "a" * 1000, True]
 )
 def test_what_is_no_outcome_is_refused(word: Any) -> None:
     with pytest.raises(robots_core.BadOutcome, match="is not the outcome of a fetch") as refused:

@@ -33,6 +33,7 @@ from robots_core.robots.access import (
     Validators,
 )
 from robots_core.robots.judge import recognise_challenge
+from tests.core.alike import assert_word_decides_alike
 from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher, nothing_left
 from tests.faults.hostile_replies import (
     BROTLI,
@@ -338,6 +339,8 @@ async def outcome(row: Row) -> Fetched:
         assert wire.open_now == ours.queue.in_flight == ours.queue.waiting == 0
         await origin.left()
     assert wire.received <= row.read_limit
+    if not isinstance(fetched.access, NotModified):
+        assert_word_decides_alike(fetched.access)
     return fetched
 
 
