@@ -23,35 +23,28 @@ ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1
 
-# The compiled part of the core, for any processor of this architecture. No other file of the service is copied here, so
-# changes to them do not trigger a compilation.
-FROM python AS compiled
+# The core as a wheel, for any processor of this architecture. No file of the service is copied here, so changes to them do not
+# trigger a compilation.
+FROM python AS core
 RUN apt-get update \
     && apt-get install -y --no-install-recommends gcc libc6-dev python3-dev \
     && rm -rf /var/lib/apt/lists/*
-COPY deploy/requirements-build.txt /build/
-RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: -r /build/requirements-build.txt
-WORKDIR /build
-COPY setup.py /build/
-COPY core/robots_core/robots/_native /build/robots_core/robots/_native
-RUN venv/bin/python setup.py --quiet build_ext --build-lib /compiled \
-    && find /compiled -name "*.so" -exec strip --strip-unneeded {} +
+COPY locks/build.txt /build/
+RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: -r /build/build.txt
+COPY core /build/core
+RUN CFLAGS=-g0 /build/venv/bin/pip wheel --quiet --no-deps --no-build-isolation -w /wheel /build/core
 
-# The packages that the service imports, pinned by hash, and the service.
+# The packages that the service imports, pinned by hash, with all its extras, and the service.
 FROM python AS service
-# With the exporter of traces. requirements.txt has the same packages without it, requirements-signatures.txt those that sign
-# fetches, requirements-archive.txt those of an archive in an object store.
-ARG REQUIREMENTS=requirements-otel.txt
-COPY deploy/${REQUIREMENTS} /build/requirements.txt
+COPY locks/service.txt /build/
+COPY --from=core /wheel /wheel
 RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --no-compile \
-        --target /srv/lib -r /build/requirements.txt \
+        --target /srv/lib -r /build/service.txt \
+    && /build/venv/bin/pip install --quiet --no-index --no-deps --no-compile --target /srv/lib /wheel/*.whl \
     && rm -rf /srv/lib/bin \
     && find /srv/lib -type d -name tests -prune -exec rm -rf {} + \
     && find /srv/lib -type f \( -name "*.pyi" -o -name "*.h" -o -name "*.a" \) -delete
 COPY app /srv/app
-COPY core/robots_core /srv/robots_core
-RUN find /srv/robots_core/robots/_native -type f ! -name "*.py" -delete
-COPY --from=compiled /compiled/robots_core /srv/robots_core
 COPY LICENSE deploy/image/health.py deploy/image/ask.py /srv/
 # Compiled now, because the root file system is read-only at run time; with unchecked hashes, so that copies with new time
 # stamps do not make the files stale.

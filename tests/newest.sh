@@ -30,7 +30,7 @@ venv=build/newest
 [ "$(cat $venv/.python 2>/dev/null)" = "$newest" ] || rm -rf $venv
 "$make" --silent VENV=$venv PYTHON="$newest" $venv/.service
 echo "$newest" >$venv/.python
-$venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r deploy/requirements-newest.txt
+$venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
 $venv/bin/python -m pytest -q -o cache_dir=$venv/.pytest tests/robots/test_verdicts.py tests/robots/test_rates.py \
     tests/robots/test_spec_tables.py tests/robots/test_user_agents.py \
     "tests/faults/test_ending.py::test_service_starts_without_a_store_and_uses_it_later"

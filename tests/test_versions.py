@@ -24,12 +24,13 @@ def in_pom() -> str | None:
     return ElementTree.parse(ROOT / "clients/java/pom.xml").findtext("{*}version")
 
 
-def test_service_and_clients_have_the_version_of_the_changelog() -> None:
+def test_what_is_released_together_has_the_version_of_the_changelog() -> None:
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     versions = {
         "service": __version__,
         "server": in_pyproject("pyproject.toml"),
+        "core": in_pyproject("core/pyproject.toml"),
         "python": in_pyproject("clients/python/pyproject.toml"),
         "javascript": json.loads((ROOT / "clients/javascript/package.json").read_text())["version"],
         "java": in_pom(),

@@ -1,8 +1,8 @@
 """Compress robots.txt files with a dictionary of what most of them have in common (Zstandard, RFC 8878).
 
 A frame names its dictionary, so values stay readable when a later release compresses with another one. The dictionaries
-are files of this package, `dictionaries/N.dict`: `python -m scripts.train_dictionary` trains the next, and none is ever
-changed or removed.
+are files of this package, `dictionaries/N.dict`: `python -m tests.cache.train_dictionary` trains the next, and none is
+ever changed or removed.
 """
 
 import sys

@@ -10,5 +10,5 @@ def needing(extra: str, what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        text = f"{what} needs the extra `{extra}`: install deploy/requirements-{extra}.txt ({error})"
+        text = f"{what} needs the extra `{extra}`: pip install 'robots-decisions-server[{extra}]' ({error})"
         raise ValueError(text) from error

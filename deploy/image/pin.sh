@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make pin-images`: pin third-party images by digest (`name:tag` becomes `name:tag@sha256:...`) in every file that names
+# `sh deploy/image/pin.sh`: pin third-party images by digest (`name:tag` becomes `name:tag@sha256:...`) in every file that names
 # one; pinned images are updated to the current digest of their tag. Digests come from the registries, by skopeo or docker
 # buildx. With --check, only print images that are not pinned, and exit with 1 if there are any.
 set -eu

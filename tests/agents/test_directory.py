@@ -11,7 +11,7 @@ import pytest
 from robots_core.agents.directory import AgentCategory, UnknownCategory, builtin_directory, read_category
 from robots_core.robots.agents import agent_rows, known_agents, read_agent
 from robots_core.robots.user_agent import TOKEN
-from scripts.propose_agents import (
+from tools.propose_agents import (
     COMMON_WORDS,
     from_ai_robots_txt,
     from_crawler_user_agents,

@@ -35,7 +35,7 @@ def against(schema: dict[str, Any]) -> jsonschema_rs.Validator:
 
 
 def test_openapi_json_is_current() -> None:
-    assert json.loads(as_text(create(Settings(redis_url="redis://localhost")))) == DOCUMENT, "run `make openapi`"
+    assert json.loads(as_text(create(Settings(redis_url="redis://localhost")))) == DOCUMENT, "run `make generate`"
 
 
 def test_every_operation_is_described_and_named_once() -> None:

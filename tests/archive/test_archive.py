@@ -346,7 +346,9 @@ async def test_a_store_of_a_kind_that_is_missing_is_named(monkeypatch: pytest.Mo
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "app.archive.object_store")
     for use in (check_writable, files_at):
-        with pytest.raises(ValueError, match=r"needs the extra `archive`: install deploy/requirements-archive\.txt"):
+        with pytest.raises(
+            ValueError, match=r"needs the extra `archive`: pip install 'robots-decisions-server\[archive\]'"
+        ):
             use("memory://x")
 
 

@@ -1,4 +1,4 @@
-"""The costs of a fleet by its size: `make capacity`, explained in docs/explanation/capacity.md.
+"""The costs of a fleet by its size: `make bench NAME=capacity`, explained in docs/explanation/capacity.md.
 
 Bytes are measured in the embedded Valkey, with the real files of protego's sdist. Fetches and ages are results of
 `simulation`, run at several rates and added up over all origins of a fleet.
@@ -53,6 +53,7 @@ from robots_core.robots.access import (
 )
 from tests.bench.simulation import AGES, WITHOUT_FILE, Account, Course, play
 
+ROOT = Path(__file__).parents[2]
 NOW = 1_790_000_000.0
 SINCE = int(NOW - 400 * DAY)
 
@@ -115,7 +116,7 @@ def real_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Hosts and their files, from the test data of protego's sdist. Raises SystemExit without it."""
     sdist = next(folder.glob("protego-*.tar.gz"), None)
     if sdist is None:
-        raise SystemExit(f"{folder} has no sdist of protego; run `make capacity`, which downloads it")
+        raise SystemExit(f"{folder} has no sdist of protego; run `make bench NAME=capacity`, which downloads it")
     with tarfile.open(sdist) as archive:
         for member in archive:
             found = archive.extractfile(member) if "/tests/test_data/" in member.name and member.isfile() else None
@@ -547,4 +548,4 @@ def main(folder: Path, picture: Path, binary: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    main(ROOT / "build" / "corpus", ROOT / "docs" / "explanation" / "capacity.png", *sys.argv[1:])

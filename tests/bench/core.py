@@ -1,4 +1,4 @@
-"""The speed of the core compared with its peers, in one run: `make bench-core`.
+"""The speed of the core compared with its peers, in one run: `make bench NAME=core`.
 
 Rounds alternate (ours, theirs, ours, theirs, ...) with the garbage collector off, and a figure is the median. Time is
 CPU time of this thread, so other load hardly matters. Nothing here asserts: the figures are for people, and for

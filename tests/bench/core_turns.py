@@ -98,11 +98,11 @@ def _turn(work: Callable[[], object], operations: int) -> float:
 
 def main(arguments: Sequence[str]) -> None:
     """Measure a round for every line of standard input, until it ends."""
-    sys.path.insert(0, arguments[0])
-    # Checkouts older than the package `robots_core` have the core in `app`.
-    package = "robots_core" if Path(arguments[0], "robots_core").exists() else "app"
+    sys.path[:0] = [f"{arguments[0]}/core", arguments[0]]
+    # Checkouts older than the distribution `robots-core` have the core in `app`.
+    package = "robots_core" if Path(arguments[0], "core").exists() else "app"
     importlib.import_module(package)
-    del sys.path[0]
+    del sys.path[:2]
     core = Core(package)
     made: dict[str, tuple[Callable[[], object], int]] = {}
     gc.disable()

@@ -1,4 +1,4 @@
-"""What a crawl costs: new origins, permits, outcomes, and all of them together. `make bench-crawl`.
+"""What a crawl costs: new origins, permits, outcomes, and all of them together. `make bench NAME=crawl`.
 
 New origins are asked about in turns with a naive service (`naive`) and, with `AGAINST=TREE`, the service of another
 checkout. Every server is a process of its own; this one sends the requests and serves the sites. Figures are CPU times

@@ -1,4 +1,4 @@
-"""The cost of an answer, compared with FastAPI, a bare ASGI application and protego: `make bench-http`.
+"""The cost of an answer, compared with FastAPI, a bare ASGI application and protego: `make bench NAME=http`.
 
 Every server is a separate process, started like `python -m app`; this process sends requests to them in alternating
 rounds, over persistent connections. A figure is the CPU time of the server's process per request, including all threads
@@ -238,8 +238,9 @@ def process(
     tree: Path | None = None,
 ) -> Iterator[Server]:
     """A server of this checkout or of `tree`, which listens."""
-    own = {"REDIS_URL", "API_KEYS_FILE"} | ({"PYTHONPATH"} if tree else set())
-    kept = {name: value for name, value in os.environ.items() if name not in own}
+    kept = {name: value for name, value in os.environ.items() if name not in {"REDIS_URL", "API_KEYS_FILE"}}
+    if tree:
+        kept["PYTHONPATH"] = f"{tree}/core"
     with subprocess.Popen(
         [sys.executable, "-m", *arguments],
         cwd=tree,

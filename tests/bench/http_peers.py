@@ -1,4 +1,4 @@
-"""The peers of `make bench-http`: applications behind the same server, in their own processes."""
+"""The peers of `make bench NAME=http`: applications behind the same server, in their own processes."""
 
 import importlib
 import json

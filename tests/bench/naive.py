@@ -1,4 +1,4 @@
-"""A naive service with FastAPI, aiohttp, redis-py and protego, which `make bench-crawl` compares with.
+"""A naive service with FastAPI, aiohttp, redis-py and protego, which `make bench NAME=crawl` compares with.
 
 It fetches a file once, keeps it for a day and answers from it. Only the time of a fetch is bounded, no address is
 refused, and two callers that ask about a new origin at once both fetch it. `python -m tests.bench.naive PORT`, where

@@ -1,7 +1,7 @@
 """The cost of a permit: CPU of the store, compared with a plain SET; and eight processes of crawlers, 30 s.
 
-`make bench-pace`. Rounds alternate, so that other load affects all of them alike. Times are CPU times, so "a second
-and core" is the work of one otherwise idle core.
+`make bench NAME=pace`. Rounds alternate, so that other load affects all of them alike. Times are CPU times, so "a
+second and core" is the work of one otherwise idle core.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""How a site feels a fleet: the pace that follows beside a fixed one and per-worker AutoThrottle. `make bench-polite`.
+"""How a site feels a fleet: the pace that follows beside a fixed one and AutoThrottle. `make bench NAME=polite`.
 
 Two processes of the service on one store give permits to the workers of each run; one of them is killed half way. All
 runs go on at once, each in a pool of its own, so other load affects them alike. The sites are models: a page arrives

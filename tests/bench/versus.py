@@ -1,4 +1,4 @@
-"""Compare this checkout with another one, in alternating rounds of one run: `make bench-core AGAINST=TREE`.
+"""Compare this checkout with another one, in alternating rounds of one run: `make bench NAME=versus ARGS=TREE`.
 
 TREE is a checkout whose core is compiled in place, such as a `git worktree`; both run on this environment's packages.
 The core of each is measured in a process of its own (`core_turns`), and so is the service, by its CPU time for a hot

@@ -49,7 +49,7 @@ def binary() -> str:
         found = shutil.which(name)
         if found is not None:
             return found
-    pytest.fail(f"No Chromium ({' or '.join(names)}) to test the page in. `make test-browser` installs one.")
+    pytest.fail(f"No Chromium ({' or '.join(names)}) to test the page in. `make test-tools AREA=browser` installs one.")
 
 
 AXE = {"rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}}}

@@ -1,4 +1,4 @@
-"""Rows per second of CPU time, of one core, in each engine: `make bench-engines`, with BENCH_ROWS rows (2,000,000).
+"""Rows per second of CPU time, of one core, in each engine: `make bench NAME=engines`, ARGS=ROWS (2,000,000).
 
 Rows are in random order, over 20,000 origins by Zipf's law, by four agents. Rounds alternate; the best of each counts.
 Spark's figures have the CPU time of its JVM and of its Python worker together.

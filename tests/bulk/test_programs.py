@@ -27,7 +27,7 @@ def run(program: str, folder: Path) -> str:
     """What a program prints; Spark listens on loopback only, and Ray reports nothing to its vendor."""
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}:{ROOT}/core",
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "RAY_AUTH_MODE": "disabled",

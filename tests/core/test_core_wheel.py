@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -46,13 +47,13 @@ def pythons() -> Iterator[tuple[tuple[int, int], str]]:
     folders = [*map(Path, os.environ["PATH"].split(":")), *sorted(root.glob("versions/*/bin"))]
     found = {sys.version_info[:2]: sys.executable}
     for python in (path for folder in folders for path in sorted(folder.glob("python3.[0-9]*"))):
-        version = re.fullmatch(r"python3\.(\d+)", python.name)
-        if version and (3, int(version[1])) >= OLDEST and (3, int(version[1])) not in found:
+        minor = re.fullmatch(r"python3\.(\d+)", python.name)
+        if minor and (3, int(minor[1])) >= OLDEST and (3, int(minor[1])) not in found:
             asked = subprocess.run(
                 [python, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, text=True
             )
-            if asked.stdout.strip() == version[1]:
-                found[3, int(version[1])] = str(python)
+            if asked.stdout.strip() == minor[1]:
+                found[3, int(minor[1])] = str(python)
     yield from sorted(found.items())
 
 
@@ -73,7 +74,10 @@ def test_wheel_has_what_the_checkout_has(wheel: Path) -> None:
     files = set(zipfile.ZipFile(wheel).namelist())
     listed = subprocess.run(["git", "ls-files", "robots_core"], cwd=ROOT / "core", capture_output=True, text=True)
     assert {name for name in listed.stdout.split() if not name.endswith(SOURCES)} - files == set()
-    assert {name.partition("/")[0] for name in files} == {"robots_core", "robots_core-0.1.0.dist-info"}
+    assert {name.partition("/")[0] for name in files} == {
+        "robots_core",
+        f"robots_core-{version('robots-core')}.dist-info",
+    }
     assert not {name for name in files if name.endswith((*SOURCES, ".c"))}
     assert {name.split(".", 1)[1] for name in files if name.endswith(".so")} == {"abi3.so"}
 
@@ -100,14 +104,14 @@ def under_every_python(program: str, installed: Path, *arguments: Path) -> Itera
     """Each Python of the machine, and what it prints: the answers of a program that imports the wheel."""
     script = f"import sys; sys.path.insert(0, {str(installed)!r})\n{program}"
     asked = []
-    for version, python in pythons():
+    for release, python in pythons():
         command = [python, "-I", "-S", "-c", script, *map(str, arguments)]
         ended = subprocess.run(command, cwd=installed, capture_output=True, text=True, timeout=SECONDS)
         assert ended.returncode == 0, f"{python}\n{ended.stderr}"
         found = json.loads(ended.stdout)
         assert found["from"].startswith(str(installed))
         yield python, found["answers"]
-        asked.append(version)
+        asked.append(release)
     assert sys.version_info[:2] in asked
 
 

@@ -244,7 +244,7 @@ def test_evaluate_is_imported_without_what_does_io() -> None:
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout.split()
     assert "app.decisions.evaluate" in names
     packages = {name.partition(".")[0] for name in names}
-    libraries = {"anyio", "asyncio", "cryptography", "fastapi", "httpcore2", "httpx", "logging", "msgspec", "pydantic"}
+    libraries = {"anyio", "asyncio", "cryptography", "fastapi", "httpx", "logging", "msgspec", "pydantic"}
     assert packages.isdisjoint(libraries | {"redis", "ssl", "starlette", "uvicorn"})
     services = {
         "app.api",

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `make deploy-check`: check the Dockerfile, the manifests, the alerts and the compose file, as far as possible without a cluster.
-# $1 is the bin directory of the environment that the service was installed into, $2 that of deploy/requirements-deploy.txt,
+# $1 is the bin directory of the environment that the service was installed into, $2 that of locks/tools.txt,
 # $3 a directory to write to.
 set -eu
 
@@ -57,7 +57,7 @@ else
 fi
 echo "compose.yaml can be read"
 
-unpinned=$(sh deploy/image/pin.sh --check) || echo "not pinned by digest, see \`make pin-images\`:" $unpinned >&2
+unpinned=$(sh deploy/image/pin.sh --check) || echo "not pinned by digest, see deploy/image/pin.sh:" $unpinned >&2
 
 "$bin/hadolint" --config .hadolint.yaml Dockerfile
 echo "hadolint finds nothing"
@@ -66,7 +66,7 @@ echo "hadolint finds nothing"
 python=$(sed -n 's/^version=//p' deploy/image/system.sh)
 "$bin/python" -m pip install --quiet --disable-pip-version-check --dry-run --target "$out/arm64" --no-deps --require-hashes \
     --only-binary :all: --implementation cp --python-version "$python" --platform manylinux_2_28_aarch64 \
-    --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 -r deploy/requirements-otel.txt ||
+    --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 -r locks/service.txt ||
     fail "A package of the image has no wheel for arm64."
 echo "the packages of the image have wheels for arm64"
 

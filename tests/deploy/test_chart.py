@@ -110,4 +110,4 @@ def test_the_files_that_templates_read_are_there() -> None:
     for name in read:
         copy = CHART / name
         originals = [path for path in (ROOT / "deploy").rglob(copy.name) if CHART not in path.parents]
-        assert copy.read_bytes() in [path.read_bytes() for path in originals], f"{name} is outdated: run `make chart`"
+        assert copy.read_bytes() in [path.read_bytes() for path in originals], f"{name} is outdated: `make generate`"

@@ -8,7 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-LOCKS = sorted((Path(__file__).parents[2] / "deploy").glob("requirements*.txt"))
+ROOT = Path(__file__).parents[2]
+LOCKS = sorted((ROOT / "locks").glob("*.txt"))
 PINNED = re.compile(r"^([a-z0-9._-]+)((?:\[[^]]*\])?)==", re.MULTILINE)
 
 

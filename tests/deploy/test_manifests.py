@@ -58,7 +58,7 @@ def test_prometheusrule_has_the_tested_alerts() -> None:
     rules = (DEPLOY / "monitoring" / "alerts.yaml").read_text()
     indented = "".join(f"  {line}\n" for line in rules.splitlines() if not line.startswith("#"))
     manifest = (DEPLOY / "monitoring" / "prometheusrule.yaml").read_text()
-    assert manifest.partition("spec:\n")[2] == indented, "make prometheusrule"
+    assert manifest.partition("spec:\n")[2] == indented, "make generate"
 
 
 @pytest.mark.parametrize("file", ["monitoring/alerts.yaml", "monitoring/dashboard.json"])

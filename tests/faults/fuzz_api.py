@@ -1,4 +1,4 @@
-"""`make fuzz-api`: hostile requests to a running service, for FUZZ_SECONDS, from FUZZ_SEED.
+"""`make fuzz NAME=api`: hostile requests to a running service, for FUZZ_SECONDS, from FUZZ_SEED.
 
 python -m tests.faults.fuzz_api
 

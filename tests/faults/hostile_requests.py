@@ -1,4 +1,4 @@
-"""Random requests that no client would send, from a seed, for `make fuzz-api`; no I/O."""
+"""Random requests that no client would send, from a seed, for `make fuzz NAME=api`; no I/O."""
 
 import base64
 import json

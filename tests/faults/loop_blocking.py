@@ -187,7 +187,7 @@ def _after(count: int) -> Callable[[], bool]:
 
 
 GLOBS = ("v2: 15,000 sets", "v2: 30 globs of sets", "v2: 15,000 globs that backtrack")
-"""The slowest patterns of version 2.0, by `make bench-hostile`."""
+"""The slowest patterns of version 2.0, by `make bench NAME=hostile`."""
 
 FILES = {
     **dict(zip(("sets", "stars", "backtracking"), GLOBS, strict=True)),

@@ -1,4 +1,4 @@
-"""`make fuzz-api` detects too much memory, a 500 and a hang, and is reproducible by its seed."""
+"""`make fuzz NAME=api` detects too much memory, a 500 and a hang, and is reproducible by its seed."""
 
 import random
 from itertools import islice

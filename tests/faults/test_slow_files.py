@@ -1,8 +1,8 @@
 """Slow files and paths in a service with one event loop: others are answered in between.
 
 Callers ask slow questions continuously while one requests /healthz. The bound is the number of slow answers before each
-answer of /healthz, so a queue that a few callers can fill would exceed it. `tests/bench/budget.py` measures the cost of
-one question.
+answer of /healthz, so a queue that a few callers can fill would exceed it. `tests/bench/hostile.py` measures the cost
+of one question.
 """
 
 import asyncio

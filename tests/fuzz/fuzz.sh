@@ -18,10 +18,10 @@ compiler=${CC:-gcc}
 $compiler -O2 -fPIC -c tests/fuzz/coverage.c -o build/coverage.o
 watched="-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -fsanitize-coverage=trace-pc,trace-cmp -g"
 CC="$compiler $watched" LDSHARED="$compiler -shared $(pwd)/build/coverage.o" CFLAGS=-fno-wrapv \
-    "$python" setup.py --quiet build_ext --inplace --parallel 2
+    sh -c 'cd core && exec "$0" setup.py --quiet build_ext --inplace' "$python"
 
 # Allocation stacks have one line, which saves more than half of the time. gcc's merged
 # strings look like duplicate definitions to the runtime of atheris.
-LD_PRELOAD=$("$python" -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so PYTHONMALLOC=malloc PYTHONPATH=. \
+LD_PRELOAD=$("$python" -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so PYTHONMALLOC=malloc PYTHONPATH=.:core \
     ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:allocator_may_return_null=1:malloc_context_size=1:quarantine_size_mb=16 \
     "$python" tests/fuzz/robots.py -artifact_prefix="$kept/" "$@" "$kept/corpus"

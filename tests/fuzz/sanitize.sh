@@ -17,14 +17,14 @@ cp tests/fuzz/canary.pyx core/robots_core/robots/_native
 # -fno-sanitize-recover the process would continue after undefined behaviour.
 sanitizers="-fsanitize=address,undefined"
 CFLAGS="$sanitizers -fno-sanitize-recover=all -fno-wrapv -fno-omit-frame-pointer -g" LDFLAGS="$sanitizers" \
-    "$python" setup.py --quiet build_ext --inplace --parallel 2
+    sh -c 'cd core && exec "$0" setup.py --quiet build_ext --inplace' "$python"
 
 # The runtime has to be loaded before the interpreter, and libstdc++ before the runtime looks for its functions. Python's
 # own allocator would hide where one block ends and the next begins. Python leaks at exit by design.
 compiler=${CC:-gcc}
 watched() {
     LD_PRELOAD="$($compiler -print-file-name=libasan.so) $($compiler -print-file-name=libstdc++.so.6)" \
-        PYTHONMALLOC=malloc PYTHONPATH=. CI=true \
+        PYTHONMALLOC=malloc PYTHONPATH=.:core CI=true \
         ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:malloc_context_size=3 \
         UBSAN_OPTIONS=print_stacktrace=1 \
         "$python" "$@"

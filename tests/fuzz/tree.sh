@@ -6,6 +6,7 @@ set -eu
 here=$(pwd)
 rm -rf "$1"
 mkdir -p "$1/build"
-cp -Rp app core robots_core tests setup.py pyproject.toml README.md LICENSE "$1"
+cp -Rp app core tests pyproject.toml "$1"
+rm -rf "$1/core/build"
 find "$1/core" -name "*.so" -delete
 ln -s "$here/build/corpus" "$1/build/corpus"

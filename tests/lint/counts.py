@@ -1,4 +1,4 @@
-"""Count the real files and lines with each warning: `python -m tests.lint.counts [CODE...]`, after `make corpus`.
+"""Count the real files and lines with each warning: `python -m tests.lint.counts [CODE...]`.
 
 With codes, also print examples of lines with these warnings.
 """

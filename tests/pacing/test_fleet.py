@@ -22,8 +22,8 @@ SERVICES = 2
 def within_the_rate(log: Log) -> bool:
     """Check that no page came before its slot, and that no period exceeded the rate by more than one slot.
 
-    On a busy machine, pages may arrive late, and then too close to the next one; `make bench-pace` measures an idle
-    machine.
+    On a busy machine, pages may arrive late, and then too close to the next one; `make bench NAME=pace` measures an
+    idle machine.
     """
     grants = log.at_slots()
     windows = all(grants.most_in(seconds) <= RATE * seconds + 1 for seconds in (1, 2, 5))

@@ -49,7 +49,7 @@ async def running_nginx(configuration: Callable[[str, int], str]) -> AsyncIterat
     """The URL of an nginx; `configuration` makes the text of its configuration for a directory and a free port."""
     binary = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if binary is None:
-        pytest.fail("nginx is not installed. `make test-proxies` installs it.")
+        pytest.fail("nginx is not installed. `make test-tools AREA=proxies` installs it.")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -13,8 +13,8 @@ import pytest
 
 from robots_core.robots.agents import AGENT_LIMIT, BadAgent, first_of, known_agents, read_agent
 from robots_core.robots.user_agent import TOKEN, named_in
-from scripts.renew_user_agents import renew
 from tests.robots.cases import CASES, rows
+from tools.renew_user_agents import renew
 
 LISTED = [
     json.loads(line) for line in gzip.decompress((CASES / "crawler-user-agents.jsonl.gz").read_bytes()).splitlines()

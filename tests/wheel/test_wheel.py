@@ -20,29 +20,28 @@ from tests.origins import serve, text
 LISTENING = re.compile(r"Uvicorn running on (http://[0-9.:]+)")
 STARTED = "Application startup complete"
 SETTINGS = {"PORT": "0", "ALLOW_ADDRESSES": "127.0.0.0/8", "ALLOW_PORTS": "*"}
-SOURCES = (".pyx", ".pxd", ".h")
-"""Endings of files that are compiled."""
-
 SECONDS = 600
 
 
-def built(folder: Path) -> Path:
-    """The wheel of this checkout."""
+def built(folder: Path) -> tuple[Path, Path]:
+    """The wheels of this checkout: the server, and the core that it depends on."""
     quick = {**os.environ, "CFLAGS": "-g0"}  # what debuggers read is stripped from released wheels
     pip = (sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps", "--no-build-isolation")
-    run(*pip, "-w", folder, ROOT, env=quick)
-    [wheel] = folder.glob("*.whl")
-    return wheel
+    run(*pip, "-w", folder, ROOT)
+    [server] = folder.glob("*.whl")
+    run("sh", ROOT / "core" / "build.sh", sys.executable, folder, env=quick)
+    [core] = folder.glob("robots_core-*.whl")
+    return server, core
 
 
-def installed(wheel: Path, folder: Path) -> Path:
-    """The programs of a new environment with the wheel and its locked dependencies, without a compiler."""
+def installed(wheels: tuple[Path, Path], folder: Path) -> Path:
+    """The programs of a new environment with the wheels and their locked dependencies, without a compiler."""
     run("make", "--silent", "build/wheels/.fetched")
     python = new_environment(folder)
-    locks = [f"--requirement={ROOT}/deploy/requirements{name}.txt" for name in ("", "-embedded")]
+    locks = [f"--requirement={ROOT}/locks/{name}.txt" for name in ("service", "embedded")]
     there = ("--find-links", ROOT / "build" / "wheels", "--only-binary", ":all:")
     uv("install", python, "--require-hashes", *there, *locks)
-    uv("install", python, "--no-deps", wheel)
+    uv("install", python, "--no-deps", *wheels)
     uv("check", python)
     return python.parent
 
@@ -71,18 +70,19 @@ def serving(command: Sequence[str | Path], folder: Path, environment: Mapping[st
 
 @pytest.mark.timeout(2 * SECONDS)
 async def test_wheel_serves_beside_a_crawler_without_a_compiler(tmp_path: Path) -> None:
-    wheel = built(tmp_path / "dist")
+    wheels = built(tmp_path / "dist")
+    wheel, _ = wheels
+    assert wheel.name.endswith("-py3-none-any.whl")
     files = zipfile.ZipFile(wheel).namelist()
-    listed = [name.removeprefix("core/") for name in run("git", "ls-files", "app", "core/robots_core").splitlines()]
-    needed = {f"robots_decisions_server/_import_path/{name}" for name in listed if not name.endswith(SOURCES)}
-    assert needed - set(files) == set()
+    listed = run("git", "ls-files", "app").splitlines()
+    assert {f"robots_decisions_server/_import_path/{name}" for name in listed} - set(files) == set()
     names = {name.partition("/")[0] for name in files}
     assert names == {"robots_decisions_server", f"robots_decisions_server-{__version__}.dist-info"}
 
     revision = zipfile.ZipFile(wheel).read("robots_decisions_server/_import_path/app/REVISION").decode()
     assert revision == f"{REVISION}\n"
 
-    programs = installed(wheel, tmp_path / "venv")
+    programs = installed(wheels, tmp_path / "venv")
     crawler = tmp_path / "crawler"
     (crawler / "app").mkdir(parents=True)
     (crawler / "app" / "__init__.py").write_text("OWN = 'the crawler'\n")

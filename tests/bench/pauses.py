@@ -1,6 +1,4 @@
-"""The longest pause of the event loop with ORIGINS (100,000) cached origins, compared with none.
-
-python -m tests.faults.pauses
+"""The longest pause of the event loop with ORIGINS (100,000) cached origins, beside none: `make bench NAME=pauses`.
 
 Two real processes share a store. One caches every origin. Then both answer the same number of questions in alternating
 rounds, and each reports the longest pause of its event loop per round, and the CPU time of its garbage collections in

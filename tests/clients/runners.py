@@ -1,4 +1,4 @@
-"""Targets of the Makefile for tests: a client in another language has a test runner of its own."""
+"""Tests of a client in another language, which has a test runner of its own."""
 
 import os
 import subprocess
@@ -8,12 +8,12 @@ from tests.clients.serving import service
 from tests.service_process import NOT_KEPT
 
 
-def make(target: str) -> None:
-    """Make a target, whose tests ask a service of ours; raises AssertionError with its output if that fails."""
+def run_tests(script: str) -> None:
+    """Run a shell script whose tests ask a service of ours; raises AssertionError with its output if that fails."""
     environment = {name: value for name, value in os.environ.items() if name not in NOT_KEPT}
     with service(PACE_BY="origin", PACE_FLOOR="0.05") as url:
         ended = subprocess.run(
-            ["make", "--silent", target],
+            ["sh", "-ec", script],
             cwd=ROOT,
             env={**environment, "SERVICE_URL": url},
             stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The cost of hostile files and paths, in hot answers: `python -m tests.bench.budget [DIALECT...]`.
+"""The cost of hostile files and paths, in hot answers: `make bench NAME=hostile ARGS="[DIALECT...]"`.
 
 The service runs as a process of its own. Its CPU time for a hot GET /v1/allowed is measured before and after the rows,
 in the same run. Budgets: 200 of these for a decision, and 600 for reading a file, compiling its rules and reading the

@@ -1,4 +1,4 @@
-"""Propose rows for agents.toml from two public lists of crawlers: `python -m scripts.propose_agents --help`.
+"""Propose rows for agents.toml from two public lists of crawlers: `python core/tools/propose_agents.py --help`.
 
 The lists are ai.robots.txt (robots.json) and crawler-user-agents (crawler-user-agents.json), both under the MIT
 licence. They are data that a person reads: download them by hand, run this, check each row against its operator's page,

@@ -1,4 +1,4 @@
-"""Renew the snapshot of crawler-user-agents in tests/cases: `python -m scripts.renew_user_agents WHEEL`.
+"""Renew the snapshot of crawler-user-agents in tests/cases: `python core/tools/renew_user_agents.py WHEEL`.
 
 It is a list of crawlers with a pattern and real headers of each, under the MIT licence. Download its wheel by hand:
 `pip download --no-deps crawler-user-agents`. tests/robots/test_user_agents.py then names the new headers that are not

@@ -1,9 +1,9 @@
 """Train a dictionary for app/cache/compression.py on real robots.txt files.
 
-Usage: python -m scripts.train_dictionary FILE
+Usage: python -m tests.cache.train_dictionary FILE
 
-Run `make corpus` first. Name the result app/cache/dictionaries/N.dict, with the next N, and make it CURRENT one release
-later: until then, processes of the release before could not read what is compressed with it.
+Run `make build/corpus/.fetched` first. Name the result app/cache/dictionaries/N.dict, with the next N, and make it
+CURRENT one release later: until then, processes of the release before could not read what is compressed with it.
 """
 
 import sys
