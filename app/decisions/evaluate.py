@@ -109,6 +109,19 @@ class Decision(NamedTuple):
         return is_partial(self.robots, self.question.dialect, self.verdict)
 
     @property
+    def star(self) -> Verdict | None:
+        """What the groups for `*` say of the URL, if they do not apply to the agent and say otherwise."""
+        verdict, question = self.verdict, self.question
+        if self.robots is None or verdict.reason not in _BY_LINES:
+            return None
+        if verdict.selection is not None and verdict.selection.token == STAR:
+            return None
+        found = self.robots.reading(question.dialect).judge_star(question.target.path)
+        if found is None or found.permission is verdict.permission or found.reason is Reason.TOO_COMPLEX:
+            return None
+        return found
+
+    @property
     def terms(self) -> Terms | None:
         """What the agent's groups state besides their rules; None if no group applies to the agent."""
         return terms_of(self.robots, self.question.dialect, self.question.agent, self.verdict.selection)

@@ -99,6 +99,8 @@ class Asking(NamedTuple):
         max_age: float | None = None,
         wait: float | None = None,
         purpose: Sequence[Purpose] | None = None,
+        *,
+        enforce: bool = False,
     ) -> Question:
         """The question with these parameters, of which None were not given. Raises BadQuestion."""
         reader = agent_from(agent, self.known)
@@ -109,7 +111,7 @@ class Asking(NamedTuple):
             None,
             self.max_age if max_age is None else max_age,
             self.wait if wait is None else wait,
-            asked_policy(purpose, self.policy),
+            asked_policy(purpose, self.policy, enforce=enforce),
             None,
             self.caller,
         )
@@ -128,10 +130,16 @@ class QuestionNowIn(BaseModel):
         None, description=f"Seconds that the answer may wait for a fetch; by default {WAIT:g}, or those of the batch."
     )
     purpose: Purposes = None
+    enforce: bool = Field(
+        False,
+        description="Whether a purpose that the site refuses closes the page. By API key and settings it may anyway.",
+    )
 
     def question(self, asking: Asking) -> Question:
         """The question. Raises BadQuestion."""
-        return asking.question(self.url, self.agent, self.dialect, self.max_age, self.wait, self.purpose)
+        return asking.question(
+            self.url, self.agent, self.dialect, self.max_age, self.wait, self.purpose, enforce=self.enforce
+        )
 
 
 class QuestionIn(QuestionNowIn):
@@ -212,11 +220,12 @@ def _instant(text: str, parameter: str) -> datetime:
     return at
 
 
-def asked_policy(purposes: Sequence[Purpose] | None, caller: PurposePolicy) -> PurposePolicy | None:
-    """The policy for a question of this caller; None without purposes."""
-    if purposes is None:
-        return caller if caller.purposes else None
-    return _policy(tuple(purposes), caller.enforce)
+def asked_policy(
+    purposes: Sequence[Purpose] | None, caller: PurposePolicy, *, enforce: bool = False
+) -> PurposePolicy | None:
+    """The policy for a question of this caller, None without purposes; `enforce` makes it stricter."""
+    asked = caller.purposes if purposes is None else tuple(purposes)
+    return _policy(asked, enforce or caller.enforce) if asked else None
 
 
 @lru_cache(256)

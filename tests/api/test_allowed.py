@@ -311,7 +311,7 @@ async def test_without_the_store_nothing_is_allowed_silently(store_url: str, sto
         b"url=http://h.example/a+b%2B%2525&agent=a",
         b"url=http://h.example/%ff%C3%A9%F0%9F&agent=%zz%2",
         b"url=http://h.example/\xff\xc3\xa9&agent=a",
-        b"url=first&url=last&agent=a&agent=b&dialect=&wait=1&&",
+        b"url=first&agent=a&agent=b&dialect=&wait=1&&",
         b"%75rl=http://h.example/?a=b%26c=d;e%00&agent=a%20b",
     ],
 )

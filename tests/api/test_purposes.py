@@ -45,7 +45,10 @@ async def test_purposes_are_answered_and_leave_the_verdict_alone(store_url: str)
         assert (answer["verdict"], answer["reason"]) == ("allow", "no_match")
         plain = (await get(service, f"{origin.url}/p", "")).json()
         assert "purposes" not in plain
-        assert {**plain, "purposes": answer["purposes"], "robots": answer["robots"]} == answer
+        said = "the site permits search (line 2), says nothing of ai-input and refuses ai-train (line 2)"
+        summary = {"summary": f"No rule in the group for * matches this URL, so it is allowed; {said}."}
+        apart = {"purposes": answer["purposes"], "robots": answer["robots"], "explanation": summary}
+        assert {**plain, **apart} == answer
         answer = (await get(service, f"{origin.url}/closed", "&purpose=search&explain=true")).json()
         assert (states(answer), answer["reason"]) == ({"search": CLOSED}, "rule")
         assert answer["licenses"] == ["https://h.example/licence.xml"]
@@ -101,6 +104,54 @@ async def test_every_way_to_ask_judges_purposes(store_url: str) -> None:
         for answers in (batch, list(map(json.loads, stream.text.splitlines())), permits):
             assert [states(it) if "purposes" in it else None for it in answers] == expected
         assert await judged(service, "ai-train", "no") == 3
+
+
+async def test_a_question_may_enforce_its_purpose(store_url: str) -> None:
+    """Only ever stricter: false leaves what the settings enforce."""
+    async with serve(text(200, ROBOTS)) as origin, running(store_url) as service:
+        url = f"{origin.url}/p"
+        item = {"url": url, "agent": "ExampleBot", "purpose": "ai-train"}
+        items = [
+            item | {"enforce": True},
+            item | {"enforce": True, "purpose": "search"},
+            item | {"enforce": False},
+            item,
+        ]
+        batch = (await service.client.post("/v1/allowed", json={"items": items})).json()["answers"]
+        permits = (await service.client.post("/v1/permits", json={"items": items})).json()["permits"]
+        queries = ("ai-train&enforce=true", "search&enforce=true", "ai-train&enforce=false", "ai-train")
+        got = [(await get(service, url, f"&purpose={query}")).json() for query in queries]
+        pages = [{"agents": [it["agent"]], **{name: it[name] for name in it if name != "agent"}} for it in items]
+        indexing = [(await service.client.post("/v1/indexing", json=it)).json() for it in pages]
+        for answers in (batch, permits, got, indexing):
+            assert [it["reason"] for it in answers] == ["usage", "no_match", "no_match", "no_match"]
+        checks = [await service.client.get(f"/v1/check?agent=a&url={url}&purpose={query}") for query in queries]
+        assert [it.status_code for it in checks] == [403, 204, 204, 204]
+        assert (await get(service, url, "&enforce=true")).json()["reason"] == "no_match"
+    async with serve(text(200, ROBOTS)) as origin, running(store_url, enforce_purposes=True) as service:
+        answer = (await get(service, f"{origin.url}/p", "&purpose=ai-train&enforce=false")).json()
+        assert answer["reason"] == "usage"
+    policy = {"purposes": ("ai-train",), "enforce_purposes": False}
+    async with serve(text(200, ROBOTS)) as origin, running(store_url, **policy) as service:
+        assert (await get(service, f"{origin.url}/p", "")).json()["reason"] == "no_match"
+        assert (await get(service, f"{origin.url}/p", "&enforce=true")).json()["reason"] == "usage"
+
+
+async def test_an_allow_ends_with_what_the_site_says_of_the_purpose(store_url: str) -> None:
+    """Encoded anew for each purpose, also where the file states nothing."""
+    async with serve(text(200, ROBOTS)) as origin, serve(text(200, "")) as silent, running(store_url) as service:
+        ends = {
+            f"{origin.url}/p&purpose=ai-train": "; the site refuses ai-train (line 2).",
+            f"{origin.url}/p&purpose=search": "; the site permits search (line 2).",
+            f"{origin.url}/p&purpose=ai-input": "; the site says nothing of ai-input.",
+            f"{origin.url}/p": "so it is allowed.",
+            f"{origin.url}/closed&purpose=ai-train": "disallows this URL.",
+            f"{silent.url}/p&purpose=ai-train": "; the site says nothing of ai-train.",
+            f"{silent.url}/p": "so this URL is allowed.",
+        }
+        for url, end in 2 * list(ends.items()):
+            answer = (await get(service, url, "")).json()
+            assert answer["explanation"]["summary"].endswith(end), (url, answer["explanation"])
 
 
 async def test_key_enforces_and_another_observes(store_url: str, tmp_path: Path) -> None:

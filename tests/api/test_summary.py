@@ -21,24 +21,35 @@ from tests.api.service import running
 from tests.origins import serve, text
 
 AGENT = read_agent("ExampleBot")
+QUESTION = Question(read_target("https://www.example.com/"), AGENT, DIALECTS["rfc9309"])
 AT = 1_790_000_000.0
+OWN = b"User-agent: *\nDisallow: /admin/\nAllow: /admin/help\n\nUser-agent: ExampleBot\nDisallow: /\n"
 RULES = b"User-agent: *\nDisallow: /private/\nAllow: /private/open\n"
 
 
 def said(
-    verdict: Verdict, snapshot: Snapshot | None = None, *, retry_at: float | None = None, by: Override | None = None
+    verdict: Verdict,
+    snapshot: Snapshot | None = None,
+    *,
+    retry_at: float | None = None,
+    by: Override | None = None,
+    question: Question = QUESTION,
 ) -> str:
     """The summary of a decision, by an override if there is one."""
-    question = Question(read_target("https://www.example.com/"), AGENT, DIALECTS["rfc9309"])
     overrides = None if by is None else Matching(by, None, None, None)
     cached = CacheResult(snapshot, None, Source.MEMORY)
-    return summary(Decision(question, verdict, cached, None, AT, retry_at, overrides=overrides))
+    robots = (
+        RobotsTxt(snapshot.access.body) if snapshot is not None and isinstance(snapshot.access, Successful) else None
+    )
+    return summary(Decision(question, verdict, cached, robots, AT, retry_at, overrides=overrides))
 
 
-def sentence(access: Access, path: str = "/a", *, forbidden: bool = False) -> str:
-    verdict = judge(access, None, DIALECTS["rfc9309"], AGENT, path, forbidden=forbidden)
+def sentence(access: Access, path: str = "/a", *, agent: str = "ExampleBot", forbidden: bool = False) -> str:
+    who = read_agent(agent)
+    verdict = judge(access, None, DIALECTS["rfc9309"], who, path, forbidden=forbidden)
     failing = Failing(AT, AT, 1, access) if isinstance(access, Unreachable) else None
-    return said(verdict, Snapshot(access, AT, failing=failing), retry_at=AT + 300)
+    question = Question(read_target(f"https://www.example.com{path}"), who, DIALECTS["rfc9309"])
+    return said(verdict, Snapshot(access, AT, failing=failing), retry_at=AT + 300, question=question)
 
 
 SENTENCES = {
@@ -58,6 +69,65 @@ SENTENCES = {
     "no group": (
         sentence(Successful(200, b"User-agent: other\nDisallow: /\n")),
         "No group of robots.txt applies to ExampleBot, so this URL is allowed.",
+    ),
+    "a group that closes what * leaves open": (
+        sentence(Successful(200, OWN), "/open"),
+        (
+            "Line 6 (Disallow: /) in the group for examplebot disallows this URL; "
+            "the group for *, which allows it, does not apply to examplebot."
+        ),
+    ),
+    "a group that opens what * closes": (
+        sentence(Successful(200, OWN.replace(b"Disallow: /\n", b"Allow: /\n")), "/admin/x"),
+        (
+            "Line 6 (Allow: /) in the group for examplebot allows this URL; "
+            "the group for *, which disallows it (line 2), does not apply to examplebot."
+        ),
+    ),
+    "a group that agrees with *": (
+        sentence(Successful(200, OWN), "/admin/x"),
+        "Line 6 (Disallow: /) in the group for examplebot disallows this URL.",
+    ),
+    "a group without rules": (
+        sentence(Successful(200, OWN.replace(b"Disallow: /\n", b"Crawl-delay: 5\n")), "/admin/x"),
+        (
+            "The group for examplebot has no rules, so this URL is allowed; "
+            "the group for *, which disallows it (line 2), does not apply to examplebot."
+        ),
+    ),
+    "a group without rules for *": (
+        sentence(Successful(200, b"User-agent: *\nCrawl-delay: 1\n")),
+        "The group for * has no rules, so this URL is allowed.",
+    ),
+    "an empty rule": (
+        sentence(Successful(200, b"User-agent: *\nDisallow:\n")),
+        "The group for * has only empty rules, so this URL is allowed.",
+    ),
+    "a joined group": (
+        sentence(Successful(200, b"User-agent: *\nSitemap: https://h/s\n\nUser-agent: GPTBot\nDisallow: /\n")),
+        "Line 5 (Disallow: /) in the group for * (shared with gptbot) disallows this URL.",
+    ),
+    "a long list": (
+        sentence(Successful(200, b"User-agent: a\nUser-agent: b\nUser-agent: ExampleBot\nUser-agent: c\nAllow: /x\n")),
+        "No rule in the group for examplebot (shared with a, b and 1 more) matches this URL, so it is allowed.",
+    ),
+    "a web page": (
+        sentence(Successful(200, b"<!DOCTYPE html>\n<title>Not found</title>")),
+        "A web page (HTML) came in place of robots.txt; it has no rules, so every URL is allowed.",
+    ),
+    "a header that names no crawler": (
+        sentence(Successful(200, RULES), agent="Mozilla/5.0 (X11; Linux)"),
+        (
+            "No rule in the group for * matches this URL, so it is allowed; "
+            "the User-Agent header names no crawler, so it is read as Mozilla."
+        ),
+    ),
+    "a crawler that ignores *": (
+        sentence(Successful(200, RULES), "/private/x", agent="AdsBot-Google"),
+        (
+            "No group of robots.txt applies to AdsBot-Google, so this URL is allowed; "
+            "the group for *, which disallows it (line 2), does not apply to AdsBot-Google."
+        ),
     ),
     "unavailable": (
         sentence(Unavailable(404)),

@@ -44,9 +44,12 @@ async def test_rows_go_to_stdout_and_warnings_to_stderr(file: str) -> None:
     ended = await run("test", file, "http://h/typo/", "http://h/", "--agent", "ExampleBot", "--agent", "OtherBot")
     assert ended.out.splitlines() == [
         "disallow  ExampleBot (rfc9309)  http://h/typo/  line 3: Dissallow: /typo/",
-        "allow     OtherBot (rfc9309)  http://h/typo/  robots.txt has no rules for OtherBot, so this URL is allowed.",
+        (
+            "allow     OtherBot (rfc9309)  http://h/typo/  The group for otherbot has only empty rules, so this URL is "
+            "allowed; the group for *, which disallows it (line 3), does not apply to otherbot."
+        ),
         "allow     ExampleBot (rfc9309)  http://h/  No rule in the group for * matches this URL, so it is allowed.",
-        "allow     OtherBot (rfc9309)  http://h/  robots.txt has no rules for OtherBot, so this URL is allowed.",
+        "allow     OtherBot (rfc9309)  http://h/  The group for otherbot has only empty rules, so this URL is allowed.",
     ]
     assert f"{file}:3: typo-key:" in ended.err
 

@@ -22,7 +22,7 @@ from app.times import instant
 from robots_core.purposes.judge import Judgements
 from robots_core.robots.lines import codes_of
 from robots_core.robots.usage import USAGE_KEYS
-from robots_core.robots.verdict import Permission, Reason
+from robots_core.robots.verdict import Permission
 
 CACHE_BYTES: Final = 32 * 1024 * 1024
 """Bytes of memory for fragments in one process, by default: enough for those of PARSED_FILES usual files."""
@@ -114,8 +114,11 @@ class AnswerEncoder:
         read = (agent.token, agent.names, agent.unnamed, agent.unlisted, agent.star_delay)
         row_key: Hashable = (revision, question.dialect.name, read, reason, line, token)
         usage = decision.usage if file is None or file.states_usage else None
-        if usage is not None:  # it depends on the path, and so does the sentence about purposes that it refuses
-            row_key = row_key, usage.number, decision.purposes if reason is Reason.USAGE else None
+        star = decision.star
+        if usage is not None or star is not None or decision.purposes is not None:
+            # All three depend on the path, and the sentence on the last two.
+            number, other = None if usage is None else usage.number, None if star is None else star.rule
+            row_key = row_key, number, star is not None, other and other.directive.line, decision.purposes
         row = self._rows.get(row_key)
         if row is not None and row.until != inf:
             at = decision.now if question.at is None else question.at.timestamp()

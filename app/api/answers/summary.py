@@ -1,5 +1,6 @@
 """The sentence that says why a verdict is what it is, for people who read an answer."""
 
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from app.cache.freshness import Snapshot
@@ -9,6 +10,7 @@ from app.times import instant
 from robots_core.purposes.judge import Judgements, PurposeState
 from robots_core.robots.access import BODY_LIMIT, Cause, Successful, Unavailable, Unreachable
 from robots_core.robots.agents import STAR
+from robots_core.robots.groups import tokens_of
 from robots_core.robots.lines import readable
 from robots_core.robots.patterns import NormalisedRule
 from robots_core.robots.verdict import Permission, Reason, Verdict
@@ -16,6 +18,10 @@ from robots_core.robots.verdict import Permission, Reason, Verdict
 SHOWN = 100
 """Characters of a pattern or a name that a sentence quotes."""
 
+COMPANY = 2
+"""Crawlers that a sentence names of those that share a group."""
+
+_SAYS = {PurposeState.NO: "refuses", PurposeState.YES: "permits", PurposeState.UNSTATED: "says nothing of"}
 _EFFECTS = {Permission.ALLOW: "allows", Permission.DISALLOW: "disallows"}
 
 
@@ -27,23 +33,22 @@ def summary(decision: Decision) -> str:
         return _missing(snapshot) + again + "."
     if verdict.reason is Reason.USAGE:
         return _refused(decision.purposes) + _stale(snapshot) + "."
-    cut = ""
+    parts = [_decided(decision), *_not_by_star(decision), *_guessed(decision)]
     if decision.partial:
-        cut = f"; lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise"
-    return _decided(decision) + _stale(snapshot) + cut + "."
+        parts.append(f"lines behind the first {BODY_LIMIT:,} bytes, which are not read, could say otherwise")
+    said = "" if decision.purposes is None or not decision.allowed else f"; the site {_said(decision.purposes)}"
+    return "; ".join(parts) + _stale(snapshot) + said + "."
 
 
 def _decided(decision: Decision) -> str:
     verdict, agent, snapshot = decision.verdict, decision.question.agent, decision.cached.snapshot
     match verdict.reason:
         case Reason.RULE:
-            token = _shortened(verdict.selection.token) if verdict.selection else STAR
-            return f"{_line(verdict.rule)} in the group for {token} {_EFFECTS[verdict.permission]} this URL"
+            return f"{_line(verdict.rule)} in the group for {_named(decision)} {_EFFECTS[verdict.permission]} this URL"
         case Reason.NO_MATCH:
-            token = _shortened(verdict.selection.token) if verdict.selection else STAR
-            return f"No rule in the group for {token} matches this URL, so it is allowed"
+            return f"No rule in the group for {_named(decision)} matches this URL, so it is allowed"
         case Reason.NO_RULES:
-            return f"robots.txt has no rules for {_shortened(agent.token)}, so this URL is allowed"
+            return _without_rules(decision)
         case Reason.NO_GROUP:
             return f"No group of robots.txt applies to {_shortened(agent.token)}, so this URL is allowed"
         case Reason.TOO_COMPLEX:
@@ -62,6 +67,58 @@ def _decided(decision: Decision) -> str:
             raise AssertionError(f"{verdict.reason} is the reason of a defer or of a refused purpose")
         case _:
             assert_never(verdict.reason)
+
+
+def _without_rules(decision: Decision) -> str:
+    group, robots = decision.verdict.group, decision.robots
+    if group is not None:
+        rules = "only empty rules" if group.rule_positions else "no rules"
+        return f"The group for {_named(decision)} has {rules}, so this URL is allowed"
+    if robots is not None and robots.is_html:
+        return "A web page (HTML) came in place of robots.txt; it has no rules, so every URL is allowed"
+    return f"robots.txt has no rules for {_shortened(decision.question.agent.token)}, so this URL is allowed"
+
+
+def _named(decision: Decision) -> str:
+    """The token by which the group was selected, and the other crawlers that the group names."""
+    verdict, token = decision.verdict, decision.question.dialect.token
+    if verdict.selection is None or verdict.group is None:
+        return STAR
+    own = verdict.selection.token
+    others = [it for it in dict.fromkeys(tokens_of(verdict.group.agents, token)) if it not in ("", own)]
+    if not others:
+        return _shortened(own)
+    shared = [*map(_shortened, others[:COMPANY]), *([f"{len(others) - COMPANY} more"] if others[COMPANY:] else [])]
+    return f"{_shortened(own)} (shared with {_listed(shared)})"
+
+
+def _not_by_star(decision: Decision) -> Iterator[str]:
+    """That the groups for `*`, which people read first, do not apply, if they say otherwise."""
+    star, selection = decision.star, decision.verdict.selection
+    if star is not None:
+        name = decision.question.agent.token if selection is None else selection.token
+        line = "" if star.rule is None else f" (line {star.rule.directive.line})"
+        effect = _EFFECTS[star.permission]
+        yield f"the group for {STAR}, which {effect} it{line}, does not apply to {_shortened(name)}"
+
+
+def _guessed(decision: Decision) -> Iterator[str]:
+    agent = decision.question.agent
+    if agent.unnamed and decision.robots is not None:
+        yield f"the User-Agent header names no crawler, so it is read as {_shortened(agent.token)}"
+
+
+def _said(purposes: Judgements) -> str:
+    """What the site says of each purpose."""
+    said = []
+    for purpose, (state, _, line) in purposes.by_purpose.items():
+        where = "" if line is None else f" (line {line})"
+        said.append(f"{_SAYS[state]} {purpose}{where}")
+    return _listed(said)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _refused(purposes: Judgements | None) -> str:

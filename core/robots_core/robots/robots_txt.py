@@ -110,6 +110,12 @@ class Reading:
             return _NO_GROUP if self.groups.spans else _NO_RULES
         return rules.judge(path)
 
+    def judge_star(self, path: str) -> Verdict | None:
+        """The verdict of the groups for `*`, for whoever they bind; None if there are none."""
+        if not self._selector.groups(STAR):
+            return None
+        return (self._rules.get(STAR) or self._compile(STAR)).judge(path)
+
     def rules_of(self, agent: Agent) -> AgentRules | None:
         """The rules that bind `agent`, None if no group does."""
         token = self._selector.token(agent)
