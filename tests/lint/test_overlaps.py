@@ -15,20 +15,30 @@ ASKED = ["/", "/a", "/ab", "/abc", "/abcd", "/b", "/a/b", "/a/b/c", "/xb", "/axb
 RULES = st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), st.sampled_from(PATHS)), max_size=8)
 
 
+GROUPS = st.lists(st.sampled_from(["User-agent: *", "User-agent: b", "User-agent: c"]), min_size=1, max_size=2)
+FILES = st.lists(st.tuples(GROUPS, RULES), min_size=1, max_size=3)
+
+
 def verdicts(lines: list[str], dialect: str) -> list[str]:
     robots = RobotsTxt("\n".join(["User-agent: *", *lines]).encode())
-    agent = read_agent("*")
-    return [robots.judge(DIALECTS[dialect], agent, path).permission for path in ASKED]
+    agents = map(read_agent, ("*", "b", "c"))
+    return [robots.judge(DIALECTS[dialect], agent, path).permission for agent in agents for path in ASKED]
 
 
-@given(RULES)
-def test_d7_a_pointless_rule_changes_no_verdict(rules: list[tuple[str, str]]) -> None:
+@given(RULES, FILES)
+def test_d7_a_pointless_rule_changes_no_verdict(
+    rules: list[tuple[str, str]], groups: list[tuple[list[str], list[tuple[str, str]]]]
+) -> None:
     lines = [f"{key}: {path}" for key, path in rules]
+    for agents, of_group in groups:
+        lines += [*agents, *(f"{key}: {path}" for key, path in of_group)]
     found = lint(RobotsTxt("\n".join(["User-agent: *", *lines]).encode()))
-    pointless = {advice.line - 2 for advice in found if advice.code in POINTLESS}
-    left = [line for number, line in enumerate(lines) if number not in pointless]
-    for dialect in ("rfc9309", "google", "seznam"):
-        assert verdicts(left, dialect) == verdicts(lines, dialect)
+    for advice in found:
+        if advice.code not in POINTLESS:
+            continue
+        left = [line for number, line in enumerate(lines, 2) if number != advice.line]
+        for dialect in ("rfc9309", "google", "seznam"):
+            assert verdicts(left, dialect) == verdicts(lines, dialect)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +60,9 @@ def test_d7_a_pointless_rule_changes_no_verdict(rules: list[tuple[str, str]]) ->
         (["Disallow: /a", "Allow: /a"], [("allowed-and-disallowed", 2)]),
         (["Allow: /a", "Disallow: /a", "Disallow: /a"], [("allowed-and-disallowed", 3), ("duplicate-rule", 4)]),
         (["Disallow: /a", "User-agent: b", "Disallow: /a"], []),
+        # A crawler obeys all groups that name it, so that a rule of another one counts as well.
+        (["Disallow: /a", "Disallow: /a/b", "User-agent: b", "Allow: /a/"], [("shadowed-rule", 3)]),
+        (["Disallow: /", "Disallow: /a/b", "User-agent: *", "Allow: /a"], [("agent-in-two-groups", 4)]),
         (["Robot-version: 2.0", "Disallow: /a", "Disallow: /a/b"], [("deprecated", 2)]),
     ],
 )

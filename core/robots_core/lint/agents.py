@@ -12,6 +12,13 @@ from robots_core.robots.misspelt import meant_crawler
 
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]+")
 _BROWSERS: Final = frozenset({"mozilla", "msie"})
+_SEPARATORS: Final = re.compile(rb"[,;|&+]|[ \t](?:/|and|or)(?=[ \t])", re.IGNORECASE)
+_LIST: Final = re.compile(rb"[,;|]")
+_BUT: Final = frozenset(
+    {"all", "any", "but", "every", "except", "no", "non", "not", "other", "others", "than", "unless", "without"}
+)
+"""Words with which a line may mean others than the crawler that it names."""
+
 _QUOTES: Final = "\"'`“”„‘’‚«»<>[](){}"
 
 
@@ -26,7 +33,7 @@ def _faults(file: CheckedFile) -> Mapping[str, list[Warned]]:
 
 
 def _fault(agent: AgentLine) -> tuple[str, Warned]:
-    line, value, token, _ = agent
+    _, line, value, token, _ = agent
     if token in _BROWSERS or (not token and b"(" in value):
         return "header", _header(line, value)
     names = _names(value)
@@ -39,12 +46,14 @@ def _fault(agent: AgentLine) -> tuple[str, Warned]:
 
 def _names(value: bytes) -> list[bytes]:
     """The crawlers of a list; if blanks separate them, only known ones."""
-    if b"," in value or b";" in value or b"|" in value:
-        names = [name.strip() for name in value.replace(b";", b",").replace(b"|", b",").split(b",")]
+    known = known_agents()
+    if _SEPARATORS.search(value) is not None:
+        names = [name.strip() for name in _SEPARATORS.split(value[:AGENT_LIMIT])]
         names = [name for name in names if name]
+        if _LIST.search(value) is None and not all(name.decode("latin-1").lower() in known for name in names):
+            return []
         return names if all(name == b"*" or _TOKEN.fullmatch(name) for name in names) else []
     names = value.split()
-    known = known_agents()
     return names if len(names) > 1 and all(name.decode("latin-1").lower() in known for name in names) else []
 
 
@@ -82,10 +91,10 @@ def _cut(line: int, value: bytes, token: str) -> Warned:
     read = value[: len(token)].decode("latin-1")
     message = f"Only {read!r} is read of {show(value)}: names have letters, digits, '-' and '_' only."
     known = known_agents()
-    meant = token if token in known else next((part for part in _parts(value) if part in known), None)
-    if meant is None:
+    named = dict.fromkeys(part for part in _parts(value) if part in known)
+    if len(named) != 1 or not _BUT.isdisjoint(_parts(value)):
         return Warned(line, f"{message} Write the product token of the crawler's User-Agent header.")
-    return Warned(line, message, directive(Key.USER_AGENT, known[meant].token))
+    return Warned(line, message, directive(Key.USER_AGENT, known[next(iter(named))].token))
 
 
 def _parts(value: bytes) -> Iterator[str]:

@@ -8,6 +8,11 @@ from robots_core.lint.checked_file import CheckedFile
 from robots_core.robots.access import BODY_LIMIT, is_plain_text
 from robots_core.robots.lines import LINE_LIMIT
 
+_GZIP: Final = b"\x1f\x8b"
+_HEAD: Final = 200
+_WIDE: Final = 0.4
+"""The share of zero bytes above which a text is one of two bytes a character."""
+
 _HALF: Final = LINE_LIMIT // 2
 
 
@@ -49,6 +54,22 @@ def non_utf8(file: CheckedFile) -> Iterator[Warned]:
         line = len(body[: error.start + 1].splitlines())
     message = "This file is not in UTF-8. Save it as UTF-8, or write the characters as percent-escapes."
     yield Warned(line, message)
+
+
+def not_text(file: CheckedFile) -> Iterator[Warned]:
+    """Compressed bytes, or UTF-16 without a byte order mark, none of which is read."""
+    if is_not_text(file):
+        if file.scan.lines.body.startswith(_GZIP):
+            message = "The file is compressed by gzip. Send it with 'Content-Encoding: gzip', or as plain text."
+        else:
+            message = "The file looks like UTF-16 without a byte order mark, which no crawler reads. Save it as UTF-8."
+        yield Warned(1, message)
+
+
+def is_not_text(file: CheckedFile) -> bool:
+    """Whether the body is of another form, so that nothing can be said of its lines."""
+    head = file.scan.lines.body[:_HEAD]
+    return head.startswith(_GZIP) or (len(head) > 3 and head.count(0) / len(head) > _WIDE)
 
 
 def line_truncated(file: CheckedFile) -> Iterator[Warned]:

@@ -40,8 +40,9 @@ class GroupedRule(NamedTuple):
 
 
 class AgentLine(NamedTuple):
-    """A User-agent line: its product token in lower case, and the number of its group."""
+    """A User-agent line: its position among the lines, its product token in lower case, and the number of its group."""
 
+    position: int
     line: int
     value: bytes
     token: str
@@ -110,7 +111,8 @@ class CheckedFile:
         positions = [match.start() for match in islice(_AGENT.finditer(groups.letters), LINES_CHECKED)]
         values = lines.values(positions)
         tokens = tokens_of(values, RFC9309.token)
-        return list(map(AgentLine, map(lines.number, positions), values, tokens, self._groups_at(positions)))
+        numbers = map(lines.number, positions)
+        return list(map(AgentLine, positions, numbers, values, tokens, self._groups_at(positions)))
 
     @cached_property
     def tokens(self) -> Mapping[int, set[str]]:
@@ -151,7 +153,7 @@ class CheckedFile:
         """The first LINES_CHECKED lines that are neither empty nor have a key, with their numbers."""
         read = set(map(self.number, range(len(self.scan.lines))))
         others = (it for it in enumerate(self.scan.lines.body.splitlines(), 1) if it[0] not in read)
-        texts = ((number, _without_comment(line[:LINE_LIMIT])) for number, line in others)
+        texts = ((number, without_comment(line[:LINE_LIMIT])) for number, line in others)
         return [(number, readable(text)) for number, text in islice(filter(itemgetter(1), texts), LINES_CHECKED)]
 
     def group_at(self, position: int) -> int:
@@ -171,6 +173,6 @@ class CheckedFile:
         return self.scan.lines.number(position)
 
 
-def _without_comment(line: bytes) -> bytes:
+def without_comment(line: bytes) -> bytes:
     """The text that is read of a line (spec B3, B13)."""
     return line.partition(b"#")[0].partition(b"\0")[0].strip(BLANKS)

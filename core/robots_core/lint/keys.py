@@ -1,5 +1,6 @@
 """Checks of keys: misspelled, read only by some crawlers, or read by none."""
 
+import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from itertools import chain
@@ -21,6 +22,10 @@ _MISSPELT: Final[Sequence[Key]] = [
     *(Key.VISIT_TIME, Key.CONTENT_SIGNAL, Key.CONTENT_USAGE, Key.CLEAN_PARAM),
 ]
 """Keys that an unknown key may be a misspelling of."""
+
+BEFORE: Final = re.compile(r"(?:<[a-z]+/?>|[-•·*>+\"'`“«]|[0-9]{1,3}[.)])[ \t]*", re.IGNORECASE)
+AFTER: Final = re.compile(r"[ \t]*(?:</?[a-z]+/?>|[\"'`”»])$", re.IGNORECASE)
+"""Signs of a list, a quotation or a page around a directive."""
 
 _LONGEST_KEY: Final = 30
 """Characters of the longest key that is compared with these."""
@@ -137,14 +142,17 @@ def unknown_key(file: CheckedFile) -> Iterator[Warned]:
 def _unread_key(line: int, key: str, value: str, by_google: Form) -> Warned:
     but = " but Google's" if by_google is Form.BY_PREFIX else ""
     message = f"No robot that we know{but} reads {quote(key)}."
-    meant = _close_key(key)
-    instead = None if meant is None else directive(meant, value.strip(BLANKS.decode()))
+    mark = BEFORE.match(key)
+    meant = close_key(key[mark.end() :] if mark else key)
+    value = value.strip(BLANKS.decode())
+    closing = AFTER.search(value) if mark else None
+    instead = None if meant is None else directive(meant, value[: closing.start()] if closing else value)
     return Warned(line, message + (f" Did you mean {name_of(meant)}?" if instead and meant else ""), instead)
 
 
 def _unread_text(line: int, written: str) -> Warned:
     first, _, rest = written.replace("\t", " ").partition(" ")
-    meant = _close_key(first)
+    meant = close_key(first)
     if meant is not None and rest:
         instead = _with_colon(meant, rest.strip(BLANKS.decode()))
         message = f"There is no colon in {quote(written)}, so no robot that we know reads it.{_write(instead)}"
@@ -165,7 +173,16 @@ def _with_colon(key: Key, value: str) -> str | None:
     return directive(key, value)
 
 
-def _close_key(key: str) -> Key | None:
+def key_named(name: str) -> Key | None:
+    """The key that a name is, or may be a misspelling of; None for text and notes."""
+    try:
+        key = Key(name.lower())
+    except ValueError:
+        return close_key(name)
+    return None if key in (Key.UNKNOWN, Key.BLANK, Key.COMMENT) else key
+
+
+def close_key(key: str) -> Key | None:
     """The key that this one may be a misspelling of."""
     if len(key) > _LONGEST_KEY:
         return None

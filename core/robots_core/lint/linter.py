@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
-from robots_core.lint import agents, body, groups, keys, overlaps, paths, rates, statements, versions
+from robots_core.lint import agents, body, groups, keys, overlaps, paths, rates, statements, versions, written
 from robots_core.lint.advice import Advice, Warned
 from robots_core.lint.checked_file import CheckedFile
 from robots_core.robots.lines import Key
@@ -22,7 +22,16 @@ def lint(robots: RobotsTxt, content_type: str | None = None, site: str | None = 
     "https://example.com"; None if unknown.
     """
     file = CheckedFile(robots, content_type, site)
-    found = [advice for code, check in CHECKS.items() for advice in _bounded(code, check(file))]
+    if body.is_not_text(file):
+        return list(_bounded("not-text", body.not_text(file)))
+    # What is said of these lines would be about a key and a value that are not meant.
+    misread = {warned.line for faults in file.once(written.faults) for warned in faults}
+    found: list[Advice] = []
+    for code, check in CHECKS.items():
+        warned = check(file)
+        if code in _OF_MEANING and misread:
+            warned = (it for it in warned if it.line not in misread)
+        found += _bounded(code, warned)
     return sorted(found, key=lambda advice: advice.line)
 
 
@@ -34,13 +43,24 @@ def _bounded(code: str, warned: Iterable[Warned]) -> Iterator[Advice]:
             yield Advice(code, line, message, instead)
 
 
-CHECKS: Final[Mapping[str, Callable[[CheckedFile], Iterator[Warned]]]] = {
+_Checks: TypeAlias = Mapping[str, Callable[[CheckedFile], Iterator[Warned]]]
+
+_OF_FILE: Final[_Checks] = {
     "bom": body.bom,
     "file-truncated": body.file_truncated,
     "html-body": body.html_body,
     "not-text-plain": body.not_text_plain,
+    "not-text": body.not_text,
     "non-utf8": body.non_utf8,
     "line-truncated": body.line_truncated,
+}
+
+_OF_WRITING: Final[_Checks] = {
+    "several-directives-in-one-line": written.several_directives_in_one_line,
+    "odd-character": written.odd_character,
+}
+
+_OF_MEANING: Final[_Checks] = {
     "no-colon": keys.no_colon,
     "typo-key": keys.typo_key,
     "key-read-by-prefix": keys.key_read_by_prefix,
@@ -53,11 +73,13 @@ CHECKS: Final[Mapping[str, Callable[[CheckedFile], Iterator[Warned]]]] = {
     "agent-in-two-groups": groups.agent_in_two_groups,
     "rule-before-agent": groups.rule_before_agent,
     "member-before-agent": groups.member_before_agent,
+    "group-without-rules": groups.group_without_rules,
     "rate-between-agents": groups.rate_between_agents,
     "whole-site-closed": groups.whole_site_closed,
     "rule-no-slash": paths.rule_no_slash,
     "regular-expression": paths.regular_expression,
     "several-paths-in-one-line": paths.several_paths_in_one_line,
+    "path-ends-in-sign": paths.path_ends_in_sign,
     "path-cut-at-hash": paths.path_cut_at_hash,
     "read-by-one-dialect-only": paths.read_by_one_dialect_only,
     "duplicate-rule": overlaps.duplicate_rule,
@@ -76,4 +98,6 @@ CHECKS: Final[Mapping[str, Callable[[CheckedFile], Iterator[Warned]]]] = {
     "usage-malformed": statements.usage_malformed,
     "signal-in-last-group": statements.signal_in_last_group,
 }
+
+CHECKS: Final[_Checks] = {**_OF_FILE, **_OF_WRITING, **_OF_MEANING}
 """Every warning by its code."""

@@ -4,7 +4,7 @@ Linear except for sorting: a rule is compared with the longest other rule that i
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
@@ -23,15 +23,42 @@ class _Overlaps(NamedTuple):
 
 def _overlaps(file: CheckedFile) -> _Overlaps:
     found = _Overlaps([], [], [])
-    for _, of_group in groupby(file.paths, attrgetter("group")):
+    others = _Others(file)
+    for group, of_group in groupby(file.paths, attrgetter("group")):
         rules = list(of_group)
         if len(rules) > 1:
             allows, disallows = _first_of_each(rules, found)
-            _find_shadowed(allows, disallows, found.shadowed)
-            _find_shadowed(disallows, allows, found.shadowed)
+            _find_shadowed(allows, others.of(group, allows=False), found.shadowed)
+            _find_shadowed(disallows, others.of(group, allows=True), found.shadowed)
     found.shadowed.sort()
     found.both.sort()
     return found
+
+
+class _Others:
+    """The paths of the rules of each kind that may bind one crawler together with those of a group (spec C5).
+
+    These are the groups with a token in common, and those with one in common with these.
+    """
+
+    def __init__(self, file: CheckedFile) -> None:
+        self._joined: dict[int, int] = {}
+        by_token: dict[str, int] = {}
+        for agent in file.agents:
+            first = by_token.setdefault(agent.token, agent.group)
+            if first != agent.group:
+                self._joined[self._root(agent.group)] = self._root(first)
+        self._paths: dict[tuple[int, bool], set[bytes]] = {}
+        for rule in file.paths:
+            self._paths.setdefault((self._root(rule.group), rule.allows), set()).add(rule.value)
+
+    def _root(self, group: int) -> int:
+        while (above := self._joined.get(group, group)) != group:
+            self._joined[group] = group = self._joined.get(above, above)
+        return group
+
+    def of(self, group: int, *, allows: bool) -> Collection[bytes]:
+        return self._paths.get((self._root(group), allows), ())
 
 
 def _first_of_each(rules: Sequence[GroupedRule], found: _Overlaps) -> tuple[_ByPath, _ByPath]:
@@ -50,7 +77,7 @@ def _first_of_each(rules: Sequence[GroupedRule], found: _Overlaps) -> tuple[_ByP
     return allows, disallows
 
 
-def _find_shadowed(rules: _ByPath, others: _ByPath, found: list[Warned]) -> None:
+def _find_shadowed(rules: _ByPath, others: Collection[bytes], found: list[Warned]) -> None:
     """Rules with a shorter rule of their kind as prefix, and no rule of the other kind in between.
 
     Only paths that normalisation does not change are compared.
@@ -65,7 +92,10 @@ def _find_shadowed(rules: _ByPath, others: _ByPath, found: list[Warned]) -> None
             wider.pop()
         if wider and bisect_left(lengths, len(wider[-1][0])) == bisect_right(lengths, len(path)):
             rule, wide = rules[path], rules[wider[-1][0]]
-            message = f"The {name_of(rule.key)} of line {wide.line} covers this path, so this line changes nothing."
+            message = (
+                f"The {name_of(rule.key)} of line {wide.line} covers this path, so for most crawlers this line changes"
+                " nothing."
+            )
             found.append(Warned(rule.line, message))
         stem = path.rstrip(b"*")
         if b"*" not in stem and stem[-1:] != b"$":

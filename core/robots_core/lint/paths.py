@@ -11,9 +11,19 @@ from robots_core.robots.lines import AI_TRAINING_KEYS, readable
 _UNUSUAL: Final = b" \t,;\\[("
 """Bytes that make a path worth a closer check."""
 
+EVERYTHING: Final = re.compile(rb"/|/?\*+\$?")
+"""Patterns of the whole site."""
+
+_ENTITY: Final = re.compile(rb"&#(?:[0-9]+|[xX][0-9A-Fa-f]+);.*")
+_WORDS_BETWEEN: Final = re.compile(r"\w[ \t]\w")
+_WORDS: Final = frozenset(
+    {"all", "any", "everything", "false", "n/a", "na", "no", "none", "nothing", "null", "off", "on", "true", "yes"}
+)
+"""Words that are an answer, not a path."""
+
 _URL: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*+|www\.[^/?#]*+")
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?::[0-9]+)?")
 _QUOTES: Final = "\"'`“”„‘’‚«»"
-_INVISIBLE: Final = "\u00a0\u200b\u200e\u2060\ufeff \t"
 _FILE_TYPE: Final = re.compile(
     r"\.(?:aspx?|avif|bmp|cfm|cgi|css|csv|docx?|exe|gif|html?|ico|inc|jpe?g|json|jsp|js|mp[34]|pdf|php[0-9]?|pl|png"
     r"|pptx?|rar|rss|svg|swf|txt|webp|xlsx?|xml|zip)\$?"
@@ -57,9 +67,15 @@ def _cut_at_hash(rule: GroupedRule, rest: bytes) -> tuple[str, Warned] | None:
     rest = re.split(rb"[\r\n]", rest, maxsplit=1)[0].rstrip()
     if rest in (b"", b"#") or any(blank in rest for blank in (b" ", b"\t")) or rest.startswith(b"##"):
         return None
-    path = rule.value + rest.replace(b"#", b"%23")
-    message = f"A '#' begins a comment, so only {show(rule.value)} is read. Write '%23' for a '#' in a path."
-    return "hash", Warned(rule.line, message, directive(rule.key, path))
+    read = f"only {show(rule.value)} is read"
+    if _ENTITY.fullmatch(rule.value[-1:] + rest):
+        message = f"A '#' begins a comment, so {read}. Write the character that {show(b'&' + rest)} stands for."
+        return "hash", Warned(rule.line, message)
+    # What a URL has behind '#' is never sent, so an escaped one would match no page.
+    message = f"A '#' begins a comment, and crawlers send no URL with one, so {read}. End the path in front of the '#'."
+    if EVERYTHING.fullmatch(rule.value):
+        return "hash", Warned(rule.line, f"{message} This is the whole site.")
+    return "hash", Warned(rule.line, message, directive(rule.key, rule.value))
 
 
 def _fault(rule: GroupedRule, site: str | None) -> tuple[str, Warned] | None:
@@ -76,13 +92,19 @@ def _fault(rule: GroupedRule, site: str | None) -> tuple[str, Warned] | None:
     if len(parts) > 1 and all(part.startswith("/") for part in parts):
         message = f"A rule has one path, and {quote(text)} is read as a single one. Give each path a line of its own."
         return "several", Warned(rule.line, message, whole_lines(directive(rule.key, part) for part in parts))
-    if " " in text or "\t" in text:
-        meant = text.replace(" ", "%20").replace("\t", "%09")
+    blanks = text.count(" ") + text.count("\t")
+    if blanks:
+        # Elsewhere it is as likely to begin a note, or to be there by mistake.
+        between = len(_WORDS_BETWEEN.findall(text)) == blanks
+        message = f"{quote(text)} holds a blank, which no URL has. Only crawlers of the draft of 1996 match it with an"
+        if between:
+            return "blank", _instead(rule, f"{message} escape.", text.replace(" ", "%20").replace("\t", "%09"))
+        return "blank", Warned(rule.line, f"{message} escape. A note begins with '#'; escape a blank that is meant.")
+    if text[-1] in ",;" and (text[-2] == "/" or text[-2].isalnum()) and "&" not in text:
         message = (
-            f"{quote(text)} holds a blank, which crawlers send as '%20'. Only those that follow the draft of 1996 match"
-            " the two."
+            f"{quote(text)} ends in {text[-1]!r}, which is a part of the path. Write it without, if that is not meant."
         )
-        return "blank", _instead(rule, message, meant)
+        return "sign", Warned(rule.line, message)
     return None
 
 
@@ -125,31 +147,43 @@ def _as_pattern(text: str) -> str | None:
 def _without_slash(text: str, site: str | None) -> tuple[str, str | None]:
     """What is wrong with a path that begins with neither '/' nor '*', and the path that is meant."""
     never = f"{quote(text)} never matches"
-    bare = text.strip(_QUOTES + _INVISIBLE)
+    bare = text.strip(_QUOTES + " \t")
     url = _URL.match(bare)
     if url is not None:
         path = bare[url.end() :].partition("#")[0]
         path = path if path[:1] == "/" else f"/{path}"
-        if site is not None and site.partition("//")[2] != url[0].rpartition("//")[2].lower():
+        if site is not None and _bare_host(site.partition("//")[2]) != _bare_host(url[0].rpartition("//")[2]):
             return f"{never}: this file speaks for {site} alone. Other hosts have a robots.txt of their own.", None
         if path == "/":
             return f"{never}: a rule has a path, not a URL. The path '/' is the whole site.", None
         return f"{never}: a rule has a path, not a URL.", path
+    if bare.lower().strip(".!") in _WORDS or not any(map(str.isalnum, bare)):
+        write = "'/' is the whole site, and an empty Disallow is none of it"
+        return f"{never}, since every path begins with '/'; {write}.", None
     if bare != text:
-        unseen = "characters that are not seen" if text.strip(_INVISIBLE) == bare else "quotes"
-        return f"{never}: paths are written without {unseen}.", _path_of(bare)
-    return f"{never}, since every path begins with '/'.", _path_of(text)
+        return f"{never}: paths are written without quotes.", _path_of(bare, site)
+    return f"{never}, since every path begins with '/'.", _path_of(text, site)
 
 
-def _path_of(text: str) -> str | None:
-    """The likely path for a text without its first slash."""
-    if text[:1] in ("", "/", "*"):
-        return text or None
+def _path_of(text: str, site: str | None) -> str | None:
+    """The likely path for a text without its first slash; None if it may be something else."""
+    if text[:1] in ("/", "*"):
+        return text
     if _FILE_TYPE.fullmatch(text) or text[0] in "?&=":
         return f"/*{text}"
     if text.startswith(("./", ".\\", "\\")):
         return "/" + text.replace("\\", "/").removeprefix(".").removeprefix("/")
+    if not (text[0].isalnum() or text[0] in "_~.%-"):
+        return None
+    first, slash, rest = text.partition("/")
+    if "." in first and slash and _HOST.fullmatch(first) and not _FILE_TYPE.fullmatch(first[first.rindex(".") :]):
+        own = None if site is None else site.partition("//")[2]
+        return f"/{rest}" if rest and own is not None and _bare_host(first) == _bare_host(own) else None
     return f"/{text}"
+
+
+def _bare_host(host: str) -> str:
+    return host.lower().removeprefix("www.")
 
 
 def rule_no_slash(file: CheckedFile) -> Iterator[Warned]:
@@ -173,6 +207,11 @@ def regular_expression(file: CheckedFile) -> Iterator[Warned]:
 def several_paths_in_one_line(file: CheckedFile) -> Iterator[Warned]:
     """Several paths, which are read as one."""
     yield from file.once(_faults).get("several", ())
+
+
+def path_ends_in_sign(file: CheckedFile) -> Iterator[Warned]:
+    """Paths that end in a comma or a semicolon, as a list or a statement does."""
+    yield from file.once(_faults).get("sign", ())
 
 
 def path_cut_at_hash(file: CheckedFile) -> Iterator[Warned]:

@@ -78,7 +78,7 @@ def _meant(line: Directive) -> str | None:
     """The line with a valid number or window, if the intended one is clear."""
     text = line.text
     if line.key is Key.CRAWL_DELAY:
-        delay = _DELAY.fullmatch(text.strip("[]\"' \t"))
+        delay = _DELAY.fullmatch(text.strip("[]\"' \t,;").removesuffix("."))
         if delay is None or not (delay[1] or delay[2]):
             return None
         return directive(line.key, f"{int(delay[1] or 0)}" + (f".{delay[2]}" if delay[2] else ""))

@@ -13,6 +13,8 @@ from robots_core.robots.lines import Directive, Key, codes_of, readable
 from robots_core.robots.robots_txt import absolute_url
 from robots_core.robots.usage import read_dictionary, read_simple_dictionary, signal_parts, split_path
 
+_URLS: Final = re.compile(r"\s+|[,;](?=https?://)", re.IGNORECASE)
+_SCHEME_TWICE: Final = re.compile(r"https?:?/{0,2}(https?://[^\s/:]+\.\S*)", re.IGNORECASE)
 _HOST_FIRST: Final = re.compile(r"(?:www\.|//)[^\s/]++\S*+")
 
 _PURPOSES: Final = ("search", "ai-input", "ai-train")
@@ -24,6 +26,9 @@ _PARTS: Final = 20
 
 _NAMED: Final = 3
 """Crawlers that a message names."""
+
+_LIST: Final = bytes.maketrans(b";", b",")
+_QUOTES: Final = "\"'`“”"
 
 _YES: Final = frozenset({"yes", "y", "true", "1", "allow", "allowed"})
 _NO: Final = frozenset({"no", "n", "false", "0", "deny", "disallow", "disallowed"})
@@ -39,6 +44,9 @@ def not_absolute(key: Key) -> Callable[[CheckedFile], Iterator[Warned]]:
                 message = f"{name_of(key)} has one URL, and {show(value)} is read as a single one."
                 instead = whole_lines(directive(key, url) for url in several)
                 yield Warned(line, f"{message} Give each URL a line of its own.", instead)
+            elif twice := _SCHEME_TWICE.fullmatch(readable(value)):
+                instead = directive(key, twice[1])
+                yield Warned(line, f"A scheme stands twice in {show(value)}. Write {instead!r}.", instead)
             elif absolute_url(readable(value)) is None:
                 url = _absolute(readable(value), file.site)
                 instead = None if url is None else directive(key, url)
@@ -52,7 +60,7 @@ def not_absolute(key: Key) -> Callable[[CheckedFile], Iterator[Warned]]:
 
 def _several(value: str) -> list[str]:
     """The URLs of a list; empty unless all of several words are absolute URLs."""
-    words = [word.strip(",;") for word in value.split()]
+    words = [word.strip(",;") for word in _URLS.split(value)]
     return words if len(words) > 1 and all(absolute_url(word) for word in words) else []
 
 
@@ -150,13 +158,14 @@ def _signal_meant(value: bytes) -> str | None:
 
 def _meant(value: bytes, known: Sequence[str], yes: str, no: str) -> str | None:
     """The preferences with each word replaced by the closest known one; None if any has none."""
+    value = value.translate(_LIST)
     if value.count(b",") >= _PARTS:
         return None
     parts = [part for part in signal_parts(value) if part != ("", "")]
     if not parts:
         return None
     written: list[str] = []
-    for purpose, choice in parts:
+    for purpose, choice in ((purpose.strip(_QUOTES), choice.strip(_QUOTES)) for purpose, choice in parts):
         if any(sign in purpose for sign in " \t/*"):
             return None  # not a word
         close = get_close_matches(purpose[:_LONGEST_WORD], known, n=1, cutoff=0.7)

@@ -1,16 +1,32 @@
-"""Names that differ from a known one by a slip of the keyboard."""
+"""Names that differ from a known one by a slip of the keyboard, and those of operators in place of their crawlers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from robots_core.robots.agents import known_agents
+from robots_core.robots.agents import STAR, known_agents
 
 _SHORTEST: Final = 6
 """Letters of the shortest crawler whose slips are looked for: shorter ones are a letter away from names of others."""
 
 _SHORTEST_DROPPED: Final = 7
 """The same of the slip that drops a letter."""
+
+_CALLED: Final[Mapping[str, str]] = {
+    "amazon": "Amazonbot",
+    "anthropic": "ClaudeBot",
+    "apple": "Applebot",
+    "baidu": "Baiduspider",
+    "bing": "bingbot",
+    "claude": "ClaudeBot",
+    "duckduckgo": "DuckDuckBot",
+    "google": "Googlebot",
+    "perplexity": "PerplexityBot",
+    "yahoo": "Slurp",
+    **dict.fromkeys(("all", "any", "anybody", "anyone", "everybody", "everyone"), STAR),
+    **dict.fromkeys(("allbots", "allcrawlers", "allrobots", "bots", "crawlers", "robots", "spiders"), STAR),
+}
+"""The name of an operator, or a word for all -> the crawler that is meant, or `*`."""
 
 
 def slips(word: str) -> Iterator[str]:
@@ -32,7 +48,7 @@ def dropped(word: str) -> Iterator[str]:
 
 
 def meant_crawler(token: str) -> str | None:
-    """The crawler of agents.toml that a token in lower case may be a misspelling of; None if there is none.
+    """The crawler of agents.toml, or `*`, that a token in lower case may be meant as; None if there is none.
 
     Hyphens and underscores count for nothing, since they are forgotten and added like letters.
     """
@@ -49,7 +65,7 @@ def _misspellings() -> Mapping[str, str]:
             found |= dict.fromkeys(slips(name), token)
         if len(name) >= _SHORTEST_DROPPED:
             found |= dict.fromkeys(dropped(name), token)
-    return found | bare
+    return {**found, **_CALLED, **bare}
 
 
 def _bare(token: str) -> str:
