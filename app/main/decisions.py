@@ -15,6 +15,8 @@ from app.decision_log.log import DecisionLog
 from app.decision_log.sinks import FileSink, Sink, StreamSink
 from app.decisions.cached_files import CachedFiles, Models
 from app.decisions.decider import Decider
+from app.decisions.evaluate import Decision
+from app.decisions.steps import Overriding, Pipeline, edge_facts, purposes
 from app.edge.redis_edge import RedisEdge
 from app.edge.replica import EdgeFacts
 from app.history.reader import HistoryReader
@@ -65,18 +67,23 @@ def make_decisions(
     archive = None if files.archive is None else ArchiveReader(files.archive)
     history = HistoryReader(files.cache, files.history, clock, archive)
     cached = CachedFiles(files.cache, history, models, visits, clock, settings.memory_bytes // 2)
+    overriding = Overriding(lambda: overrides.table, metrics, settings.memory_bytes // 8)
+    judging = purposes(metrics)
+
+    def note_origin(decision: Decision) -> None:
+        files.lists.note_asked(decision.question.target.origin.key)
+
     decider = Decider(
         cached,
-        clock,
-        forbidden=settings.forbidden,
+        # In this order: a purpose is judged by the file that an override brings.
+        now=Pipeline([overriding, judging, edge_facts(edge.table)], forbidden=settings.forbidden),
+        past=Pipeline([judging], forbidden=settings.forbidden),
+        overridden=overriding.decides,
+        noted=[note_origin] if log is None else [note_origin, log.note],
         metrics=metrics,
+        clock=clock,
         monotonic=time.monotonic,
-        overrides=lambda: overrides.table,
-        override_bytes=settings.memory_bytes // 8,
-        edge=edge.table,
         is_late=is_late,
-        asked=files.lists.note_asked,
-        log=None if log is None else log.note,
     )
     return Decisions(decider, history, visits, overrides, edge, log)
 

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from app.api.answers.answer_caching import AnswerCaching
-from app.api.answers.answer_tags import AnswerTags
+from app.api.answers.answer_tags import FileTags
 from app.api.answers.encoding import AnswerEncoder
 from app.api.change_polls import ChangePolls
 from app.api.long_work import LongWork
@@ -135,12 +135,11 @@ def create(
     def known() -> AgentDirectory:
         return agents.value.directory
 
-    tags = AnswerTags(known, lambda: decisions.overrides.table, decisions.edge.table, forbidden=settings.forbidden)
     services = Services(
         decider=decisions.decider,
         history=decisions.history,
         encoder=AnswerEncoder(settings.memory_bytes // 8),
-        caching=AnswerCaching(settings.answer_seconds, tags),
+        caching=AnswerCaching(settings.answer_seconds, FileTags(known)),
         store=store.redis,
         fetch_health=files.health,
         eviction=store.eviction,

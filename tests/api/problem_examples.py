@@ -128,7 +128,7 @@ async def _failing(service: Service) -> AsyncIterator[tuple[str, dict[str, Any]]
     services: Services = service.app.state.services
     service.client.headers["X-Request-ID"] = "0123456789ab-1"
     for slug, error in {"busy": Busy(10), "overloaded": Overloaded(), "internal-server-error": OSError()}.items():
-        with patch.object(services.decider, "file_for", side_effect=error):
+        with patch.object(services.decider, "decide", side_effect=error):
             yield slug, await _asked(service, "GET", "/v1/allowed", PAGE)
     for slug, reply in {"edit-conflict": b"changed", "too-many-overrides": b"many"}.items():
         with patch.object(redis_overrides, "_CHANGE", Mock(run=AsyncMock(return_value=reply))):

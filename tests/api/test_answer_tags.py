@@ -149,17 +149,20 @@ async def test_removed_override_brings_the_tag_back(store_url: str) -> None:
         assert (await it.ask()) == before
 
 
-async def test_answer_by_an_operators_file_has_no_tag(store_url: str) -> None:
+async def test_tag_of_an_answer_by_an_operators_file_changes_with_its_rate(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         it = Tagged(service, origin)
         await it.ask()
         await put_override(it, action="robots", robots="User-agent: *\nRequest-rate: 1/5 0900-1831\n")
         response = await service.client.get(PATHS[0], params=it.query)
-        assert "etag" not in response.headers
         assert response.headers["cache-control"] == "private, max-age=60"
+        named = {"If-None-Match": response.headers["etag"]}
         service.now += 30
-        response = await service.client.get(PATHS[0], params=it.query, headers={"If-None-Match": "*"})
-        assert (response.status_code, response.headers["cache-control"]) == (200, "private, max-age=30")
+        response = await service.client.get(PATHS[0], params=it.query, headers=named)
+        assert (response.status_code, response.headers["cache-control"]) == (304, "private, max-age=30")
+        service.now += 30
+        response = await service.client.get(PATHS[0], params=it.query, headers=named)
+        assert (response.status_code, response.json()["rate"]) == (200, None)
 
 
 async def test_visits_leave_the_tag_as_it_is(store_url: str) -> None:
@@ -328,7 +331,7 @@ async def test_304_has_the_fields_of_the_answer(store_url: str, path: str) -> No
                 assert ours == {name: answer.headers[name] for name in ("cache-control", "etag")}
 
 
-async def test_304_counts_as_a_request_and_not_as_a_decision(store_url: str) -> None:
+async def test_304_counts_as_a_request_and_as_a_decision(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         it = Tagged(service, origin)
         tag, _ = await it.ask()
@@ -337,7 +340,7 @@ async def test_304_counts_as_a_request_and_not_as_a_decision(store_url: str) -> 
             assert (await service.client.get(PATHS[0], params=it.query, headers=headers)).status_code == 304
         allowed = {"verdict": "allow", "reason": "no_match", "dialect": "rfc9309"}
         assert await counted(service, "robots_decisions_total", **allowed, source="fetched") == 1
-        assert await counted(service, "robots_decisions_total", **allowed, source="memory") == 0
+        assert await counted(service, "robots_decisions_total", **allowed, source="memory") == 3
         assert await counted(service, "robots_requests_total", route=PATHS[0], method="GET", status="3xx") == 3
 
 

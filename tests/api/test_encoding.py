@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.answers.answer_caching import AnswerCaching
-from app.api.answers.answer_tags import AnswerTags
+from app.api.answers.answer_tags import VOLATILE, FileTags
 from app.api.answers.encoding import AnswerEncoder
 from app.api.answers.schema import AnswerOut
 from app.api.answers.serialize import answer_out
@@ -18,8 +18,7 @@ from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
 from app.decisions.evaluate import Decision, Question, judge_policy
 from app.decisions.parsed_files import PARSED_FILES
-from app.edge.facts import EdgeTable
-from app.overrides.table import Delay, Matching, Override, Table
+from app.overrides.table import Delay, Matching, Override
 from robots_core.agents.directory import builtin_directory
 from robots_core.origin import read_target
 from robots_core.purposes.policy import PURPOSES, PurposePolicy
@@ -28,6 +27,7 @@ from robots_core.robots.agents import first_of, read_agent
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.judge import judge
 from robots_core.robots.robots_txt import RobotsTxt
+from robots_core.robots.verdict import Permission
 from tests.robots.cases import rows
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
@@ -125,6 +125,22 @@ questions = st.builds(
     stale=st.booleans(),
     policy=st.sampled_from(POLICIES),
 )
+
+
+def lasting(given_: Decision) -> bytes:
+    """What an answer says, but for the members that its tag leaves out."""
+    return answer_out(given_, explained=False).model_dump_json(exclude={"robots": set(VOLATILE)}).encode()
+
+
+@given(st.lists(questions, min_size=2, max_size=12))
+def test_two_answers_have_one_tag_if_and_only_if_they_say_the_same(answers: list[Decision]) -> None:
+    encoder = AnswerEncoder()
+    said: dict[bytes, bytes] = {}
+    for decision in filter(lambda it: it.verdict.permission is not Permission.DEFER, answers):
+        content, tag = encoder.encode_tagged(decision, explained=False)
+        assert content == encoder.encode(decision)
+        assert said.setdefault(tag.field, lasting(decision)) == lasting(decision)
+        assert said.setdefault(lasting(decision), tag.field) == tag.field
 
 
 @given(st.lists(questions, min_size=2, max_size=12))
@@ -229,8 +245,7 @@ def test_answer_lives_at_most_so_many_seconds(given_: Decision, header: str, sec
 
 
 def kept(given_: Decision, seconds: int = 86_400) -> str:
-    tags = AnswerTags(builtin_directory, Table, EdgeTable(), forbidden=False)
-    return AnswerCaching(seconds, tags).of_decision(given_)
+    return AnswerCaching(seconds, FileTags(builtin_directory)).of_decision(given_)
 
 
 def test_rfc9111_max_age_of_the_question_limits_caching() -> None:

@@ -1,24 +1,17 @@
 """How long a caller's HTTP cache may reuse an answer (RFC 9111), and when it has the answer already (RFC 9110 13)."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from starlette.responses import Response
 from starlette.types import Scope
 
-from app.api.answers.answer_tags import AnswerTag, AnswerTags
+from app.api.answers.answer_tags import EntityTag, FileTags
 from app.api.answers.http_caching import NO_STORE
-from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import State
 from app.cache.result import CacheResult
-from app.decisions.evaluate import CachedFile, Decision, Question
-from robots_core.agents.directory import AgentDirectory
-from robots_core.purposes.policy import PurposePolicy
+from app.decisions.evaluate import Decision
 from robots_core.robots.verdict import Permission
-
-REPEATED_BYTES, REPEATED_OVERHEAD = 4 * 1024 * 1024, 2000
-"""Bytes of memory for the questions that are asked with If-None-Match, and of one besides copies of its query."""
-
 
 NOT_MODIFIED: Final[Mapping[int | str, dict[str, Any]]] = {
     304: {"description": "Not modified: If-None-Match names the ETag of the answer."}
@@ -26,38 +19,19 @@ NOT_MODIFIED: Final[Mapping[int | str, dict[str, Any]]] = {
 """The response to a caller that has the answer, for the OpenAPI document."""
 
 
-class RepeatedQuestion(NamedTuple):
-    """A question as it was read with the crawlers `known` at the time; `explain` as in the query."""
-
-    known: AgentDirectory
-    question: Question
-    explain: bool
-
-
 class AnswerCaching:
-    """The Cache-Control of answers, which live at most `seconds`, and their tags.
+    """The Cache-Control of answers, which live at most `seconds`, and the tags of those about files.
 
     A private cache may reuse an answer until the file is rechecked, the rate changes, an override ends, or the file
     grows older than `max_age`. Overrides, refreshes and purges reach it no sooner, so `seconds` bounds all of these. A
     defer is never stored, nor an answer from a file that is being refreshed. Shared caches are excluded: access is
-    checked here, and a crawler's visits are counted here. `repeated` has questions by query string and the caller's
-    policy.
+    checked here, and a crawler's visits are counted here.
     """
 
-    def __init__(self, seconds: int, tags: AnswerTags) -> None:
+    def __init__(self, seconds: int, tags: FileTags) -> None:
         self.tags = tags
-        self.repeated: ByteLRU[tuple[bytes, PurposePolicy], RepeatedQuestion] = ByteLRU(REPEATED_BYTES)
         self._seconds = seconds
         self._longest = _private(seconds)
-
-    def of_answer(self, asked: bytes, question: Question, file: CachedFile, now: float) -> tuple[AnswerTag, str] | None:
-        """The tag of the answer by this file at `now` (Unix seconds), and its Cache-Control; `asked` is the query.
-
-        None if it must not be stored, or has no tag.
-        """
-        tag = self.tags.of_answer(asked, question, file, now)
-        lifetime = NO_STORE if tag is None else self.of_file(file.cached, now, question.max_age, tag.until)
-        return None if tag is None or lifetime == NO_STORE else (tag, lifetime)
 
     def of_decision(self, decision: Decision) -> str:
         """The Cache-Control of the answer."""
@@ -89,7 +63,7 @@ class AnswerCaching:
 class NotModifiedResponse(Response):
     """A 304, with the fields that the answer would have (RFC 9110 15.4.5)."""
 
-    def __init__(self, tag: AnswerTag, lifetime: str) -> None:
+    def __init__(self, tag: EntityTag, lifetime: str) -> None:
         self.status_code = 304
         self.background = None
         self.body = b""

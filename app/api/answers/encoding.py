@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from pydantic_core import to_json
 
+from app.api.answers.answer_tags import VOLATILE, EntityTag, content_digest, tag_of
 from app.api.answers.serialize import answer_out, edge_out, purposes_out
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Freshness
@@ -42,6 +43,7 @@ class _Row(NamedTuple):
     """The members of an answer, with null for those that rows do not share, from `since` until `until` (Unix)."""
 
     members: _Members
+    digest: bytes
     since: float
     until: float
 
@@ -56,6 +58,8 @@ class _File:
         self.sitemaps = sitemaps
         self.more_sitemaps = more_sitemaps
         self.facts = facts
+        lasting = {name: value for name, value in facts.items() if name not in VOLATILE}
+        self.digest = content_digest(msgspec.json.encode([sitemaps, more_sitemaps, lasting]))
         self.states_usage = states_usage
         self._encoded: tuple[int, int, msgspec.Raw] | None = None
 
@@ -84,10 +88,25 @@ class AnswerEncoder:
 
     def encode(self, decision: Decision, fields: set[str] | None = None) -> bytes:
         """Encode the answer to `GET /v1/allowed` without its details; only its members `fields`, unless None."""
-        freshness = decision.cached.freshness
-        if decision.revision is None or freshness is None or decision.verdict.permission is Permission.DEFER:
+        if not _has_fragments(decision):
             return answer_out(decision, explained=False).model_dump_json(include=fields).encode()
+        members = self._members(decision, *self._cached(decision))
+        if fields is not None:
+            members = {name: value for name, value in members.items() if name in fields}
+        return msgspec.json.encode(members)
+
+    def encode_tagged(self, decision: Decision, *, explained: bool) -> tuple[bytes, EntityTag]:
+        """Encode the answer to `GET /v1/allowed`, and make its tag of what it says, but for VOLATILE members."""
+        if explained or not _has_fragments(decision):
+            out = answer_out(decision, explained=explained)
+            lasting = out.model_dump_json(exclude={"robots": set(VOLATILE)})
+            return out.model_dump_json().encode(), tag_of(lasting.encode())
         row, file = self._cached(decision)
+        members = self._members(decision, row, file)
+        own = [members.get(name) for name in ("url", "purposes", "edge")]
+        return msgspec.json.encode(members), tag_of(row.digest, file.digest, msgspec.json.encode(own))
+
+    def _members(self, decision: Decision, row: _Row, file: _File) -> _Members:
         members = row.members.copy()
         members["url"] = decision.question.target.url
         if decision.purposes is None:
@@ -95,13 +114,11 @@ class AnswerEncoder:
         else:
             members["purposes"] = _purposes(decision.purposes)
         members["sitemaps"], members["more_sitemaps"] = file.sitemaps, file.more_sitemaps
-        if fields is None or "robots" in fields:
-            members["robots"] = file.facts_at(freshness)
+        if decision.cached.freshness is not None:
+            members["robots"] = file.facts_at(decision.cached.freshness)
         if decision.edge is not None:
             members["edge"] = _edge(decision.edge)
-        if fields is not None:
-            members = {name: value for name, value in members.items() if name in fields}
-        return msgspec.json.encode(members)
+        return members
 
     def _cached(self, decision: Decision) -> tuple[_Row, _File]:
         question, cached, revision = decision.question, decision.cached, decision.revision
@@ -130,6 +147,11 @@ class AnswerEncoder:
         return row, file
 
 
+def _has_fragments(decision: Decision) -> bool:
+    known = decision.revision is not None and decision.cached.freshness is not None
+    return known and decision.verdict.permission is not Permission.DEFER
+
+
 def _parts(decision: Decision) -> tuple[_Row, _File]:
     out, robots = answer_out(decision, explained=False), decision.robots
     members = {name: _value(value) for name, value in out if name != "edge" and (name, value) != ("notes", None)}
@@ -138,7 +160,7 @@ def _parts(decision: Decision) -> tuple[_Row, _File]:
     members |= dict.fromkeys(_APART)
     change = decision.valid_until
     since, until = (-inf, inf) if change is None else (decision.at.timestamp(), change.timestamp())
-    return _Row(members, since, until), file
+    return _Row(members, content_digest(msgspec.json.encode(members)), since, until), file
 
 
 @lru_cache(1024)
