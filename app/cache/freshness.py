@@ -6,7 +6,7 @@ Every instant is Unix seconds, every length of time is seconds.
 import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, assert_never
@@ -32,8 +32,14 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 KEEP = 30 * DAY
 """Seconds after its fetch for which a copy may be used while fetches fail (RFC 9309 2.3.1.4, spec A29)."""
 
+PAGE_STAYS = DAY
+"""Seconds after which a web page that hides the rules of a copy is taken for the answer (spec Q9)."""
+
 FIRST_RETRY, LAST_RETRY, LONGEST_RETRY_AFTER = 5 * MINUTE, HOUR, DAY
 """Seconds of the backoff after failures, and of the longest Retry-After that is obeyed (spec A23)."""
+
+HidesRules = Callable[[Access, Access], bool]
+"""Whether a web page, the second, came in place of a file that has rules, the first."""
 
 SPREAD = 0.1
 """Delays vary between origins by this share either way, so that origins fetched together are spread out."""
@@ -149,6 +155,28 @@ def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float, *, in
             assert_never(unknown)
 
 
+def doubted(previous: Snapshot | None, fetched: Fetched, now: float, hides_rules: HidesRules) -> Fetched:
+    """Report a web page that hides the rules of the previous copy as a failure (spec Q9).
+
+    That is how a site looks on the day on which it turns on a wall against bots. The page counts once it has been there
+    for PAGE_STAYS, by two fetches in a row or more.
+    """
+    page = fetched.access
+    if previous is None or not isinstance(page, Successful) or now - previous.fetched_at > KEEP:
+        return fetched
+    failing = previous.failing
+    if failing is not None and is_page(failing.failure) and now - failing.since >= PAGE_STAYS:
+        return fetched
+    if not hides_rules(previous.access, page):
+        return fetched
+    return Fetched(Unreachable(Cause.HTML_PAGE, page.status), fetched.final_url)
+
+
+def is_page(failure: Unreachable) -> bool:
+    """Whether it is a web page with a 2xx, which `doubted` reported."""
+    return failure.cause is Cause.HTML_PAGE and failure.status is not None and failure.status < 300
+
+
 def usable(snapshot: Snapshot, now: float) -> Snapshot | None:
     """The part that may still be used: all, the failures alone if the copy is older than KEEP, or None."""
     if now - snapshot.checked_at > KEEP:
@@ -235,7 +263,7 @@ def _fail(
     previous: Snapshot | None, failure: Unreachable, final_url: str | None, now: float, *, ingested: str | None = None
 ) -> Snapshot:
     before = None if previous is None else previous.failing
-    if before is None:
+    if before is None or (is_page(failure) and not is_page(before.failure)):  # a run of pages is one of its own
         failing = Failing(now, now, 1, failure)
     else:
         failing = Failing(min(before.since, now), now, before.attempts + 1, failure)

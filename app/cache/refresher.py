@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from app.cache.fetch_health import FetchHealth
-from app.cache.freshness import Snapshot, next_snapshot
+from app.cache.freshness import HidesRules, Snapshot, doubted, next_snapshot
 from app.cache.lease import Held, Lease, Read
 from app.cache.result import Source
 from app.cache.snapshot_writer import SnapshotWriter
@@ -32,7 +32,7 @@ IsFresh = Callable[[Snapshot, bool], bool]
 class Refresher:
     """Fetches origins, one process of the fleet at a time, and saves what is found.
 
-    `on_fetch` and `health` are called after every fetch.
+    `on_fetch` and `health` are called after every fetch. `hides_rules`: see doubted().
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class Refresher:
         *,
         on_fetch: OnFetch,
         health: FetchHealth,
+        hides_rules: HidesRules,
     ) -> None:
         self._snapshots = snapshots
         self._writer = writer
@@ -53,6 +54,7 @@ class Refresher:
         self._clock = clock
         self._on_fetch = on_fetch
         self._health = health
+        self._hides_rules = hides_rules
 
     async def refresh(
         self, origin: Origin, seen: Snapshot | None, is_fresh: IsFresh, caller: str
@@ -116,6 +118,7 @@ class Refresher:
         fetched = await self._fetch(origin, validators, caller)
         seconds = now() - started
         self._health.note_fetch(fetched.access)
+        fetched = doubted(known, fetched, began, self._hides_rules)
         snapshot = next_snapshot(known, _dated_to_beginning(fetched, seconds), began)
         self._on_fetch(origin, snapshot, seconds)
         return fetched, snapshot

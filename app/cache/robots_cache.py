@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from app.cache.fetch_health import FetchHealth
-from app.cache.freshness import KEEP, Recheck, Snapshot, State, freshness, next_snapshot, usable
+from app.cache.freshness import KEEP, HidesRules, Recheck, Snapshot, State, doubted, freshness, next_snapshot, usable
 from app.cache.invalidation import Event
 from app.cache.lease import Lease, LeaseStore
 from app.cache.refresher import Fetch, OnFetch, Refresher
@@ -38,7 +38,7 @@ class RobotsCache:
     callers cannot have an origin asked all the time. A fetch is to end within `lease` seconds, after which another
     process may begin one. While the store is down, the cache answers from memory and by fetching. `on_fetch` and
     `health` are called after every fetch, and `on_version_ended` with the last snapshot of each content that has ended,
-    and the one that replaced it. `on_ingested`: see OnIngested.
+    and the one that replaced it. `on_ingested`: see OnIngested. `hides_rules`: see HidesRules and doubted().
     """
 
     def __init__(
@@ -56,10 +56,12 @@ class RobotsCache:
         on_fetch: OnFetch = lambda _origin, _snapshot, _seconds: None,
         on_ingested: OnIngested = lambda _origin, _snapshot, _kept: None,
         health: FetchHealth | None = None,
+        hides_rules: HidesRules = lambda _copy, _found: False,
     ) -> None:
         health = health or FetchHealth()
         self._clock = clock
         self._min_refetch = min_refetch
+        self._hides_rules = hides_rules
         self._on_version_ended = on_version_ended
         self._on_ingested = on_ingested
         self._memory = SnapshotMemory(memory_bytes, clock, trust)
@@ -78,7 +80,14 @@ class RobotsCache:
             on_contradiction=health.note_contradiction,
         )
         self._refresher = Refresher(
-            self._snapshots, self._writer, Lease(leases, lease), fetch, clock, on_fetch=on_fetch, health=health
+            self._snapshots,
+            self._writer,
+            Lease(leases, lease),
+            fetch,
+            clock,
+            on_fetch=on_fetch,
+            health=health,
+            hides_rules=hides_rules,
         )
         self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
             BackgroundTask.REFRESHES, expected=Busy
@@ -161,16 +170,19 @@ class RobotsCache:
         before failures of fetches stands in for them.
         """
         known = await self.last_found(origin)
+        counted = doubted(known, fetched, at, self._hides_rules)
         earlier = known is not None and at < known.checked_at
-        snapshot = next_snapshot(None if earlier else known, fetched, at, ingested=sender)
-        failed, kept = isinstance(fetched.access, Unreachable), None
-        if not _is_past(fetched, at, known, self._clock()):
+        snapshot = next_snapshot(None if earlier else known, counted, at, ingested=sender)
+        failed, kept = isinstance(counted.access, Unreachable), None
+        if not _is_past(counted, at, known, self._clock()):
             kept = await self._writer.save(origin, snapshot, None if earlier else known)
             known = kept
         elif failed:
             return self._result(known, Source.MEMORY, origin, recheck), False
         self._on_ingested(origin, snapshot, kept)
-        in_use = kept is not None and at == (kept.checked_at if failed else kept.fetched_at)
+        if isinstance(fetched.access, Unreachable):
+            return self._result(known, Source.MEMORY, origin, recheck), kept is not None and at == kept.checked_at
+        in_use = kept is not None and at == kept.fetched_at
         return self._result(known, Source.MEMORY, origin, recheck), in_use
 
     async def purge(self, origin: Origin) -> None:

@@ -35,6 +35,7 @@ from app.observability.fetch_log import FetchLog
 from app.observability.metrics import Metrics
 from app.store.connect import subscriber
 from robots_core.origin import Origin
+from robots_core.robots.judge import hides_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ def make_files(
         on_fetch=on_fetch,
         on_ingested=on_ingested,
         health=health,
+        hides_rules=hides_rules,
     )
     listener = InvalidationListener(partial(subscriber, store.client), snapshots.name, cache.on_event, cache.on_gap)
     return Files(system_resolver, fetcher, snapshots, cache, history, changes, listener, lists, health, archive, writer)

@@ -111,7 +111,7 @@ async def test_a_question_may_enforce_its_purpose(store_url: str) -> None:
     async with serve(text(200, ROBOTS)) as origin, running(store_url) as service:
         url = f"{origin.url}/p"
         item = {"url": url, "agent": "ExampleBot", "purpose": "ai-train"}
-        items = [
+        items: list[dict[str, Any]] = [
             item | {"enforce": True},
             item | {"enforce": True, "purpose": "search"},
             item | {"enforce": False},
@@ -121,7 +121,9 @@ async def test_a_question_may_enforce_its_purpose(store_url: str) -> None:
         permits = (await service.client.post("/v1/permits", json={"items": items})).json()["permits"]
         queries = ("ai-train&enforce=true", "search&enforce=true", "ai-train&enforce=false", "ai-train")
         got = [(await get(service, url, f"&purpose={query}")).json() for query in queries]
-        pages = [{"agents": [it["agent"]], **{name: it[name] for name in it if name != "agent"}} for it in items]
+        pages: list[dict[str, Any]] = [
+            {"agents": [it["agent"]], **{name: it[name] for name in it if name != "agent"}} for it in items
+        ]
         indexing = [(await service.client.post("/v1/indexing", json=it)).json() for it in pages]
         for answers in (batch, permits, got, indexing):
             assert [it["reason"] for it in answers] == ["usage", "no_match", "no_match", "no_match"]
@@ -131,8 +133,7 @@ async def test_a_question_may_enforce_its_purpose(store_url: str) -> None:
     async with serve(text(200, ROBOTS)) as origin, running(store_url, enforce_purposes=True) as service:
         answer = (await get(service, f"{origin.url}/p", "&purpose=ai-train&enforce=false")).json()
         assert answer["reason"] == "usage"
-    policy = {"purposes": ("ai-train",), "enforce_purposes": False}
-    async with serve(text(200, ROBOTS)) as origin, running(store_url, **policy) as service:
+    async with serve(text(200, ROBOTS)) as origin, running(store_url, purposes=("ai-train",)) as service:
         assert (await get(service, f"{origin.url}/p", "")).json()["reason"] == "no_match"
         assert (await get(service, f"{origin.url}/p", "&enforce=true")).json()["reason"] == "usage"
 

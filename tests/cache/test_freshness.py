@@ -16,6 +16,7 @@ from app.cache.freshness import (
     Snapshot,
     State,
     delay,
+    doubted,
     freshness,
     lifetime,
     next_snapshot,
@@ -34,6 +35,7 @@ from robots_core.robots.access import (
     Unreachable,
     Validators,
 )
+from robots_core.robots.judge import hides_rules
 
 NOW = 1_790_000_000.0
 KEY = "https://www.example.com"
@@ -51,6 +53,55 @@ def failed(
         previous = next_snapshot(previous, Fetched(failure), first_at + attempt)
     assert previous is not None
     return previous
+
+
+PAGE = Successful(200, b"<!DOCTYPE html><title>Are you a person?</title>", content_type="text/html")
+
+
+def after(previous: Snapshot | None, found: Access, now: float) -> Snapshot:
+    """The snapshot after a fetch that may have found a web page."""
+    return next_snapshot(previous, doubted(previous, Fetched(found), now, hides_rules), now)
+
+
+# A web page in place of a file (spec Q9).
+
+
+def test_a_page_replaces_rules_after_a_day_and_two_fetches() -> None:
+    first = after(COPY, PAGE, NOW + 60)
+    assert (first.access, first.failing) == (FILE, Failing(NOW + 60, NOW + 60, 1, Unreachable(Cause.HTML_PAGE, 200)))
+    second = after(first, PAGE, NOW + 59 + DAY)
+    assert (second.access, second.failing and second.failing.attempts) == (FILE, 2)
+    assert after(second, PAGE, NOW + 60 + DAY) == Snapshot(PAGE, NOW + 60 + DAY)
+    assert after(first, PAGE, NOW + 60 + DAY) == Snapshot(PAGE, NOW + 60 + DAY)
+    assert after(second, FILE, NOW + 60 + DAY) == Snapshot(FILE, NOW + 60 + DAY, since=int(NOW))
+
+
+def test_a_page_has_to_stay_for_a_day_without_other_failures() -> None:
+    down = failed(3, NOW + 60, previous=COPY)
+    page = after(down, PAGE, NOW + 2 * DAY)
+    assert page.failing == Failing(NOW + 2 * DAY, NOW + 2 * DAY, 1, Unreachable(Cause.HTML_PAGE, 200))
+    assert after(page, PAGE, NOW + 3 * DAY).access is PAGE
+    again = after(after(page, DOWN, NOW + 2 * DAY + 1), PAGE, NOW + 3 * DAY)
+    assert again.failing is not None
+    assert (again.access, again.failing.since) == (FILE, NOW + 3 * DAY)
+
+
+@pytest.mark.parametrize(
+    ("previous", "found"),
+    [
+        (None, PAGE),
+        (Snapshot(Unavailable(404), NOW), PAGE),
+        (failed(2), PAGE),
+        (Snapshot(Successful(200, b"Sitemap: https://h.example/s\n"), NOW), PAGE),
+        (Snapshot(PAGE, NOW), Successful(200, b"<html>")),
+        (replace(COPY, fetched_at=NOW - KEEP), PAGE),
+        (COPY, replace(PAGE, content_type="text/plain")),
+        (COPY, Successful(200, b"<html>\nUser-agent: *\nDisallow: /b\n")),
+        (COPY, Successful(200, b"")),
+    ],
+)
+def test_a_page_counts_at_once_where_it_hides_no_rules(previous: Snapshot | None, found: Access) -> None:
+    assert after(previous, found, NOW + 60).access is found
 
 
 # The snapshot after a fetch.

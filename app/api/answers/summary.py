@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from app.cache.freshness import Snapshot
+from app.cache.freshness import Snapshot, is_page
 from app.decisions.evaluate import Decision
 from app.overrides.table import Override
 from app.times import instant
@@ -165,6 +165,8 @@ def _stale(snapshot: Snapshot | None) -> str:
     if snapshot is None or snapshot.failing is None or not isinstance(snapshot.access, Successful):
         return ""
     since, fetched = instant(snapshot.failing.since), instant(snapshot.fetched_at)
+    if is_page(snapshot.failing.failure):
+        return f"; a web page (HTML) has come in its place since {since}, so the copy of {fetched} is used"
     return f"; fetches have failed since {since}, so the copy of {fetched} is used"
 
 

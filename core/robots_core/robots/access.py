@@ -31,7 +31,8 @@ class Cause(StrEnum):
     BAD_RESPONSE = "bad_response"
     CHALLENGE = "challenge"
     HTML_PAGE = "html_page"
-    """A 403 or 503 with an HTML page: an error page, or a challenge that is not labelled as one."""
+    """An HTML page with a 403 or 503: an error page, or a challenge that is not labelled as one. And one with a 200 in
+    place of a file that is known (spec Q9)."""
 
 
 @dataclass(frozen=True, slots=True)

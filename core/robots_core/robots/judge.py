@@ -14,7 +14,7 @@ from robots_core.robots.access import (
 )
 from robots_core.robots.agents import Agent
 from robots_core.robots.dialects.dialect import Dialect
-from robots_core.robots.robots_txt import ROBOTS_PATH, RobotsTxt
+from robots_core.robots.robots_txt import ROBOTS_PATH, RobotsTxt, is_markup
 from robots_core.robots.verdict import Permission, Reason, Verdict
 
 
@@ -49,10 +49,20 @@ def judge(
 def recognise_challenge(fetched: Fetched) -> Fetched:
     """Report an HTML page with a 2xx status other than 200 as a challenge (spec Q9)."""
     access = fetched.access
-    if not isinstance(access, Successful) or access.status == 200:
-        return fetched
-    if access.content_type is not None and is_plain_text(access.content_type):
-        return fetched
-    if not RobotsTxt(access.body, truncated=access.truncated).is_html:
+    if not isinstance(access, Successful) or access.status == 200 or not is_web_page(access):
         return fetched
     return Fetched(Unreachable(Cause.CHALLENGE, access.status), fetched.final_url)
+
+
+def hides_rules(copy: Access, found: Access) -> bool:
+    """Whether a web page came in place of a file that has rules (spec Q9)."""
+    if not isinstance(copy, Successful) or not isinstance(found, Successful) or not is_web_page(found):
+        return False
+    return RobotsTxt(copy.body).has_rules
+
+
+def is_web_page(access: Successful) -> bool:
+    """Whether an HTML page without any directive came in place of a file, and not as text/plain (spec Q9)."""
+    if not is_markup(access.body) or (access.content_type is not None and is_plain_text(access.content_type)):
+        return False
+    return RobotsTxt(access.body, truncated=access.truncated).is_html

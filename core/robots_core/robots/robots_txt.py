@@ -52,6 +52,11 @@ _DELIMITERS: Final = b":/?#[]@"
 _SILENT: Final = codes_of({Key.BLANK, Key.UNKNOWN}) + codes_of(Key, (Form.BY_PREFIX,))
 
 
+def is_markup(body: bytes) -> bool:
+    """Whether the body begins as HTML and XML do."""
+    return body[:BODY_LIMIT].lstrip(b"\xef\xbb\xbf" + BLANKS + b"\r\n").startswith(b"<")
+
+
 class AgentRules:
     """The rules that bind the agents of one token, with a cache of verdicts."""
 
@@ -227,8 +232,12 @@ class RobotsTxt:
     @property
     def is_html(self) -> bool:
         """Whether the body is markup without any directive: an HTML page instead of a robots.txt (spec Q9)."""
-        markup = self.body[:BODY_LIMIT].lstrip(b"\xef\xbb\xbf" + BLANKS + b"\r\n").startswith(b"<")
-        return markup and not self.scan.lines.codes.translate(None, _SILENT)
+        return is_markup(self.body) and not self.scan.lines.codes.translate(None, _SILENT)
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether it has Allow or Disallow lines."""
+        return bool(self.positions(_RULES))
 
     @property
     def size(self) -> int:
