@@ -126,6 +126,14 @@ def field(name: str, value: str, where: str = "header 1") -> PageField:
         ([field("content-usage", "train-ai=n, search=y")], {"search": "yes", "ai-train": "no"}),
         ([field("content-usage", "train-ai=n;x=1")], {"ai-train": "no"}),
         ([field("content-usage", "train-ai=n,,")], {}),
+        ([field("content-usage", "train-ai=disallow, search=allow")], {"search": "yes", "ai-train": "no"}),
+        (
+            [field("content-signal", "AI-Train=No, search=yes , ai-input=yes")],
+            {"search": "yes", "ai-input": "yes", "ai-train": "no"},
+        ),
+        ([field("content-signal", "ai-train=disallow, search=allow")], {"search": "yes", "ai-train": "no"}),
+        ([field("content-signal", "ai-train=yes"), field("content-signal", "ai-train=no")], {"ai-train": "no"}),
+        ([field("content-signal", "ai-train=maybe, train-ai=no, use=immediate, =no, search")], {}),
         ([field("content-usage", "ai-train=n, search=no, Search=n")], {}),
         ([field("content-usage", "train-ai=y"), field("tdm-reservation", "1", "meta 1")], {"ai-train": "no"}),
         ([field("tdm-reservation", " 0 ")], {"ai-train": "yes"}),
@@ -167,7 +175,7 @@ def test_h16_a_field_is_read_behind_any_number_of_others(others: int) -> None:
 def test_h4_statements_that_are_not_read_are_noted() -> None:
     fields = [field("tdm-reservation", "0")] * STATED_LIMIT + [field("content-usage", "train-ai=n")] * 2
     assert (judge_page(UNSTATED, fields, [])["ai-train"].state, unread_fields(fields)) == ("yes", 2)
-    found = effective(["a"], [], [("a", "x")] * (COUNT_LIMIT + 3))
+    found = effective(["a"], [], [("a", "index")] * (COUNT_LIMIT + 3))
     [note] = join(found, None, AT, unread=2).notes
     assert (note.code, note.message.partition(" ")[0]) == (UNREAD, "5")
 

@@ -63,6 +63,7 @@ EXPRESSIONS = {
     "robots_core.diff.effect:_KEPT": "findall",
     "app.history.redis_changes:_ID": "fullmatch",
     "robots_core.diff.witness:_GLOB": "findall",
+    "robots_core.tag_notes:_RULE": "findall",
     "app.auth.keys:_DIGEST": "fullmatch",
     "app.auth.keys:_ID": "fullmatch",
     "robots_core.origin:_LABEL": "fullmatch",

@@ -7,6 +7,8 @@ from html import unescape
 from itertools import islice
 from typing import NamedTuple
 
+from robots_core.robots.indexing import FIELD_NAME, META_ATTRIBUTES
+
 ATTRIBUTES = 64
 """Attributes of a meta tag that are read; pages write some five."""
 
@@ -60,12 +62,23 @@ def metas_json(html: bytes, limit: int) -> bytes:
 
 
 def _meta(html: str, begin: int, end: int) -> tuple[str, str] | None:
-    """The name and the content of the meta tag with these attributes, if it has both."""
+    """The name and the content of the meta tag with these attributes, if it has both.
+
+    A name of crawlers in another attribute, where none reads it, is that attribute: `property="robots"`.
+    """
     values: dict[str, str] = {}
     for attribute in islice(_ATTRIBUTE.finditer(html, begin, end), ATTRIBUTES):
         name, value = _name_and_value(attribute[0])
         values.setdefault(name, value)  # of two with the same name, the first counts
-    return (values["name"], values["content"]) if values.keys() >= {"name", "content"} else None
+    if "content" not in values:
+        return None
+    if "name" in values:
+        return values["name"], values["content"]
+    for other in META_ATTRIBUTES:
+        name = values.get(other[:-1], "").strip().lower()
+        if name in ("robots", FIELD_NAME) or name.endswith("bot"):
+            return f'{other}"{name}"', values["content"]
+    return None
 
 
 def _markup(html: str) -> Iterator[tuple[str, int, int]]:

@@ -1,6 +1,6 @@
 """Whether a page may be crawled, indexed, followed, archived and quoted: its tags and its URL's verdict; pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -12,6 +12,7 @@ from robots_core.robots.agents import STAR
 from robots_core.robots.indexing import RULES_LIMIT, Indexing
 from robots_core.robots.lines import readable
 from robots_core.robots.verdict import Permission, Reason, Verdict
+from robots_core.tag_notes import tag_notes
 
 NOINDEX_UNREACHABLE: Final = "noindex-unreachable"
 """The page may not be crawled, so its noindex is never read (spec H15)."""
@@ -56,12 +57,17 @@ class PageRules:
 
 
 def join(
-    found: Indexing, verdict: Verdict | None, at: datetime, purposes: Judgements | None = None, unread: int = 0
+    found: Indexing,
+    verdict: Verdict | None,
+    at: datetime,
+    purposes: Judgements | None = None,
+    unread: int = 0,
+    agents: Collection[str] = (),
 ) -> PageRules:
     """Join the effective rules of a page with the verdict on its URL, at an aware instant.
 
     `purposes` are the judgements that decided where the verdict's reason is USAGE. `unread`: how many of the page's
-    statements were not read, besides those of `found`.
+    statements were not read, besides those of `found`. `agents` are the agent's names, in lower case.
     """
     decided = {name: source for name, rules in _RULES.items() if (source := _source(found, rules)) is not None}
     implied, pending = [], []
@@ -88,7 +94,7 @@ def join(
         decided_by=decided,
         implied=tuple(implied),
         pending=tuple(pending),
-        notes=tuple(_notes(decided, verdict, found.unread + unread)),
+        notes=(*_notes(decided, verdict, found.unread + unread), *tag_notes(found.unknown, agents)),
     )
 
 

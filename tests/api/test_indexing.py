@@ -65,7 +65,7 @@ async def test_h4_robots_tag_behind_many_other_tags_is_read(store_url: str, othe
 
 
 async def test_h4_tags_that_are_not_read_are_said(store_url: str) -> None:
-    html = '<meta name="robots" content="x">' * 100 + '<meta name="robots" content="noindex">'
+    html = '<meta name="robots" content="all">' * 100 + '<meta name="robots" content="noindex">'
     answer = await post(store_url, agents=["ExampleBot"], html=html)
     assert (answer["index"], [note["code"] for note in answer["notes"]]) == (True, ["tags-unread"])
 
@@ -122,3 +122,17 @@ async def test_a_large_page_is_read_like_a_small_one(store_url: str, before: int
     assert response.status_code == 200
     assert [source["where"] for source in response.json()["sources"]] == ["meta 1", "meta 2"]
     assert in_helper == (before > 0)
+
+
+async def test_words_without_an_effect_are_noted(store_url: str) -> None:
+    html = '<meta name="robots" content="noindex nofollow"><meta property="robots" content="noindex">'
+    answer = await post(store_url, agents=["Googlebot"], html=html, headers=["no-index"])
+    assert (answer["index"], answer["rules"]) == (True, [])
+    assert answer["notes"] == [
+        {"code": "tag-unknown", "message": f"No crawler reads {what}, so it has no effect. Write {instead}."}
+        for what, instead in (
+            ("'no-index' (header 1)", "'noindex'"),
+            ("'noindex nofollow' (meta 1)", "'noindex, nofollow'"),
+            ("'property=\"robots\"' (meta 2)", 'name="robots"'),
+        )
+    ]

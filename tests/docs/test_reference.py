@@ -20,6 +20,7 @@ from robots_core.page_rules import NOINDEX_UNREACHABLE, UNREAD
 from robots_core.robots.access import Cause
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.verdict import Reason
+from robots_core.tag_notes import TAG_UNKNOWN
 from tests.docs.examples import ROOT
 from tests.glossary import READ_ELSEWHERE, terms
 
@@ -100,7 +101,7 @@ def test_every_reason_and_cause_of_a_defer_is_in_the_docs() -> None:
 
 
 def test_every_warning_and_note_is_in_the_reference() -> None:
-    notes = [AGENT_UNNAMED, AGENT_MISSPELT, AGENT_NEVER_NAMED, NOINDEX_UNREACHABLE, UNREAD]
+    notes = [AGENT_UNNAMED, AGENT_MISSPELT, AGENT_NEVER_NAMED, NOINDEX_UNREACHABLE, TAG_UNKNOWN, UNREAD]
     assert first_cells("warnings.md") == [*CHECKS, *notes]
     assert first_cells("warnings.md", "Notes") == notes
 

@@ -34,7 +34,7 @@ from robots_core.meta_tags import Metas, metas_json
 from robots_core.notes import Note, agent_notes
 from robots_core.page_rules import join, robots_tags
 from robots_core.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
-from robots_core.robots.indexing import COUNT_LIMIT, RULES_LIMIT, IndexingSource, effective
+from robots_core.robots.indexing import COUNT_LIMIT, FIELD_NAME, RULES_LIMIT, IndexingSource, effective
 
 HTML_LIMIT = 1024 * 1024
 """Characters of the largest page."""
@@ -44,8 +44,6 @@ METAS_LIMIT = 1000
 
 FIELDS_LIMIT = 128 * 1024
 """Characters of all headers and meta tags together; parsing as many takes milliseconds."""
-
-X_ROBOTS_TAG = "x-robots-tag"
 
 _FieldText = Annotated[str, StringConstraints(max_length=RULES_LIMIT)]
 
@@ -60,7 +58,7 @@ class HeaderIn(RequestModel):
 
 
 def _of_x_robots_tag(field: object) -> object:
-    return {"name": X_ROBOTS_TAG, "value": field} if isinstance(field, str) else field
+    return {"name": FIELD_NAME, "value": field} if isinstance(field, str) else field
 
 
 _Header = Annotated[HeaderIn, BeforeValidator(_of_x_robots_tag, json_schema_input_type=_FieldText | HeaderIn)]
@@ -84,7 +82,8 @@ class IndexingIn(QuestionNowIn, RequestModel):
         [],
         max_length=COUNT_LIMIT,
         fail_fast=True,
-        description="X-Robots-Tag, Robots-Tag, Content-Usage, tdm-reservation, tdm-policy; a string is X-Robots-Tag.",
+        description="X-Robots-Tag, Robots-Tag, Content-Signal, Content-Usage, tdm-reservation, tdm-policy; "
+        "a string is X-Robots-Tag.",
     )
     metas: list[MetaIn] = Field([], max_length=METAS_LIMIT, fail_fast=True)
     html: str | None = Field(None, max_length=HTML_LIMIT)
@@ -143,12 +142,12 @@ def _answer(
     at: datetime,
 ) -> IndexingOut:
     # Header fields of other names keep their places, by which sources are numbered.
-    found = effective(tokens, [field.value if field.name == X_ROBOTS_TAG else "" for field in headers], metas)
+    found = effective(tokens, [field.value if field.name == FIELD_NAME else "" for field in headers], metas)
     verdict = None if decision is None else decision.verdict
     tags = [PageField(f"meta {number}", it[0].strip().lower(), it[1]) for number, it in enumerate(metas, 1)]
     fields = [*headers, *tags]
     purposes = judge_page(judge_every_purpose(decision), fields, found.sources)
-    joined = join(found, verdict, at, None if decision is None else decision.purposes, unread_fields(fields))
+    joined = join(found, verdict, at, None if decision is None else decision.purposes, unread_fields(fields), tokens)
     after = found.unavailable_after
     return IndexingOut(
         rules=list(found.rules),

@@ -49,7 +49,7 @@ class Judgements:
 _UNSTATED: Final = PurposeJudgement(PurposeState.UNSTATED)
 
 # What the words of Content-Signal (spec I2), Content-Usage (I1e) and the lines about AI training (I5) state.
-_SIGNALS: Final = {"yes": PurposeState.YES, "no": PurposeState.NO}
+SIGNALS: Final = {"yes": PurposeState.YES, "no": PurposeState.NO}
 PREFERENCES: Final = {"y": PurposeState.YES, "n": PurposeState.NO}
 _TRAINING: Final = {Key.ALLOW_AI_TRAINING: PurposeState.YES, Key.DISALLOW_AI_TRAINING: PurposeState.NO}
 
@@ -104,7 +104,7 @@ def _read(usage: Usage) -> _Stated:
 
 def _known_signal(signal: Preference | None) -> Preference | None:
     # An unknown value says nothing, and can be as long as a line: it must not be kept with the judgements.
-    return signal if signal is not None and signal.value in _SIGNALS else None
+    return signal if signal is not None and signal.value in SIGNALS else None
 
 
 @lru_cache(1024)
@@ -134,7 +134,7 @@ def _decide(statements: Iterable[PurposeJudgement]) -> PurposeJudgement:
 def _statements(purpose: Purpose, stated: _Stated) -> Iterator[PurposeJudgement]:
     signal = stated.signals[PURPOSES.index(purpose)] if stated.signals else None
     if signal is not None:
-        yield PurposeJudgement(_SIGNALS[signal.value], str(Key.CONTENT_SIGNAL), signal.line)
+        yield PurposeJudgement(SIGNALS[signal.value], str(Key.CONTENT_SIGNAL), signal.line)
     # Content-Usage has no category for ai-input.
     preference = {"search": stated.search, "ai-train": stated.train_ai}.get(purpose)
     if preference is not None:

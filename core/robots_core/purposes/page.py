@@ -4,14 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from robots_core.purposes.judge import PREFERENCES, Judgements, PurposeState, strongest
-from robots_core.purposes.policy import Purpose
+from robots_core.purposes.judge import PREFERENCES, SIGNALS, Judgements, PurposeState, strongest
+from robots_core.purposes.policy import PURPOSES, Purpose
 from robots_core.robots.indexing import IndexingSource
-from robots_core.robots.usage import read_dictionary
+from robots_core.robots.usage import read_dictionary, signal_parts
 
 TDM_RESERVATION: Final = "tdm-reservation"
 TDM_POLICY: Final = "tdm-policy"
 CONTENT_USAGE: Final = "content-usage"
+CONTENT_SIGNAL: Final = "content-signal"
 
 STATED_LIMIT: Final = 200
 """How many header fields and meta tags about purposes are read; others do not count."""
@@ -21,6 +22,11 @@ _REFUSALS: Final = frozenset({"noai", "noimageai", "noml"})
 
 # TDMRep reserves text and data mining, of which training is what a crawler's operator does with pages.
 _TDM_STATES: Final = {"0": PurposeState.YES, "1": PurposeState.NO}
+# Headers, unlike robots.txt (spec I9), are also sent with these words, by software that sites run as it comes.
+_WORDS: Final = {"allow": PurposeState.YES, "disallow": PurposeState.NO}
+_USES: Final = PREFERENCES | _WORDS
+_SIGNALS: Final = SIGNALS | _WORDS
+_PURPOSES: Final[Mapping[str, Purpose]] = {purpose: purpose for purpose in PURPOSES}
 _CATEGORIES: Final[Mapping[str, Purpose]] = {"search": "search", "train-ai": "ai-train"}
 ROBOTS_TXT: Final = "robots.txt"
 
@@ -66,7 +72,7 @@ def unread_fields(fields: Iterable[PageField]) -> int:
 
 
 def _is_stated(field: PageField) -> bool:
-    return field.name in (CONTENT_USAGE, TDM_RESERVATION)
+    return field.name in (CONTENT_USAGE, CONTENT_SIGNAL, TDM_RESERVATION)
 
 
 def tdm_policy(fields: Iterable[PageField]) -> str | None:
@@ -88,9 +94,14 @@ def _of_fields(fields: Iterable[PageField]) -> Iterator[_PageStatement]:
     for where, name, value in fields:
         if name == CONTENT_USAGE:
             for category, use in (read_dictionary(value.encode("utf-8", "replace")) or {}).items():
-                if category in _CATEGORIES and use in PREFERENCES:
+                if category in _CATEGORIES and use in _USES:
                     source = PageSource(where, None, f"{name}: {category}={use}")
-                    yield _CATEGORIES[category], PagePurpose(PREFERENCES[use], source)
+                    yield _CATEGORIES[category], PagePurpose(_USES[use], source)
+        elif name == CONTENT_SIGNAL:
+            for purpose, signal in signal_parts(value.encode("utf-8", "replace")):
+                if purpose in _PURPOSES and signal in _SIGNALS:
+                    source = PageSource(where, None, f"{name}: {purpose}={signal}")
+                    yield _PURPOSES[purpose], PagePurpose(_SIGNALS[signal], source)
         elif name == TDM_RESERVATION and value.strip() in _TDM_STATES:
             source = PageSource(where, None, f"{name}: {value.strip()}")
             yield "ai-train", PagePurpose(_TDM_STATES[value.strip()], source)

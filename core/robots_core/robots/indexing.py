@@ -5,7 +5,7 @@ order, and an additional one never permits more.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeAlias
@@ -15,10 +15,13 @@ from robots_core.dates import DATE_LIMIT, read_date
 RULES_LIMIT: Final = 8 * 1024
 """Characters of a header line or a meta content that are read; a rule that is cut by the limit is dropped."""
 
+META_ATTRIBUTES: Final = ("property=", "http-equiv=", "itemprop=")
+"""Attributes in which pages write the name of a meta tag for crawlers, who read it in `name` alone."""
+
 COUNT_LIMIT: Final = 100
 """How many headers, meta tags with a name of the agent, and agents are read, of each (spec H4)."""
 
-_EFFECTS: dict[str, tuple[str, ...]] = {
+EFFECTS: Final[Mapping[str, tuple[str, ...]]] = {
     "all": (),
     "index": (),
     "follow": (),
@@ -41,11 +44,17 @@ _EFFECTS: dict[str, tuple[str, ...]] = {
 """Rules without a value, and what each adds to the effective set (spec H3, H10)."""
 
 _SNIPPET, _IMAGE, _VIDEO, _AFTER = "max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"
-_VALUED = frozenset({_SNIPPET, _IMAGE, _VIDEO, _AFTER})
+VALUED: Final = frozenset({_SNIPPET, _IMAGE, _VIDEO, _AFTER})
+"""Rules with a value."""
+
+FIELD_NAME: Final = "x-robots-tag"
+_NO_LIMIT = "-1"
 _IMAGE_SIZES = ("none", "standard", "large")  # the most restrictive first (spec H7)
 
 # A name without a letter is not an agent but the hour of an invalid date.
 _TOKEN = re.compile(r"[0-9!#$%&'*+.^_`|~-]*[A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*", re.ASCII)
+_SEPARATORS = re.compile(r"[\s,;|/]+")
+_MISNAMED = frozenset({FIELD_NAME, "robot"})
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -69,6 +78,8 @@ class Indexing:
     `rules` are sorted and lower-case. `max_snippet` is in characters, `max_video_preview` in seconds (0: only a still
     image), `max_image_preview` is none, standard or large. None means no limit, or for the snippet, that `nosnippet`
     forbids it. `unavailable_after` is a UTC instant. `unread`: headers and meta tags for the agent past COUNT_LIMIT.
+    `unknown` is what was meant for crawlers but has no effect: words that are not rules, a name before a colon that is
+    not a crawler's (`noindex:`), and names of meta tags as attributes (`name="googlebot, bingbot"`).
     """
 
     rules: tuple[str, ...]
@@ -78,6 +89,7 @@ class Indexing:
     unavailable_after: datetime | None
     sources: tuple[IndexingSource, ...]
     unread: int = 0
+    unknown: tuple[IndexingSource, ...] = ()
 
 
 _Value: TypeAlias = int | datetime | None
@@ -95,13 +107,27 @@ def effective(agents: Sequence[str], headers: Sequence[str], metas: Sequence[tup
     """
     own = {"robots"} | {agent.strip().lower() for agent in agents[:COUNT_LIMIT] if agent.strip()}
     claims: list[_Claim] = []
+    unknown: list[IndexingSource] = []
     for number, header in enumerate(headers[:COUNT_LIMIT], 1):
-        claims += _claims(f"header {number}", _header_statements(header), own)
+        claims += _claims(f"header {number}", _header_statements(header), own, unknown)
     tags = [(number, name, content) for number, (name, content) in enumerate(metas, 1) if name.strip().lower() in own]
     for number, name, content in tags[:COUNT_LIMIT]:
-        claims += _claims(f"meta {number}", _meta_statements(name, content), own)
+        claims += _claims(f"meta {number}", _meta_statements(name, content), own, unknown)
+    for number, (name, _) in enumerate(metas, 1):
+        misnamed = _misnamed(name.strip().lower(), own)
+        if misnamed is not None:
+            unknown.append(IndexingSource(f"meta {number}", None, misnamed))
     unread = len(headers[COUNT_LIMIT:]) + len(tags[COUNT_LIMIT:])
-    return replace(_combine(claims), unread=unread)
+    return replace(_combine(claims), unread=unread, unknown=tuple(dict.fromkeys(unknown)))
+
+
+def _misnamed(name: str, own: set[str]) -> str | None:
+    """The name of a meta tag that is meant for crawlers, of which none reads it, as an attribute; None for others."""
+    if name.startswith(META_ATTRIBUTES):
+        return name
+    pieces = _SEPARATORS.split(name[:RULES_LIMIT])
+    meant = name in _MISNAMED or (len(pieces) > 1 and not own.isdisjoint(pieces))
+    return f'name="{name}"' if meant else None
 
 
 def _combine(claims: Sequence[_Claim]) -> Indexing:
@@ -117,7 +143,7 @@ def _combine(claims: Sequence[_Claim]) -> Indexing:
     sources = (source for name, value, source in claims if name in smallest and smallest[name] == value)
     image = _number(smallest.get(_IMAGE))
     return Indexing(
-        rules=tuple(sorted(smallest.keys() - _VALUED)),
+        rules=tuple(sorted(smallest.keys() - VALUED)),
         max_snippet=_number(smallest.get(_SNIPPET)),
         max_image_preview=None if image is None else _IMAGE_SIZES[image],
         max_video_preview=_number(smallest.get(_VIDEO)),
@@ -144,16 +170,24 @@ def _date(value: _Value) -> datetime | None:
     return value if isinstance(value, datetime) else None
 
 
-def _claims(where: str, statements: Iterable[_Statement], own: set[str]) -> Iterator[_Claim]:
-    """The claims of these statements for an agent with the names `own`."""
+def _claims(
+    where: str, statements: Iterable[_Statement], own: set[str], unknown: list[IndexingSource]
+) -> Iterator[_Claim]:
+    """The claims of these statements for an agent with the names `own`; what has no effect is added to `unknown`."""
     for scope, name, value in statements:
         if scope is not None and scope not in own:
-            continue
-        if value is None:
+            if scope == FIELD_NAME or scope in EFFECTS:
+                unknown.append(IndexingSource(where, None, f"{scope}:"))
+        elif value is not None:
+            limits = list(_limit(name, value.strip(), where, scope))
+            if not limits and value.strip() != _NO_LIMIT:
+                unknown.append(IndexingSource(where, scope, f"{name}:{value.strip()}"))
+            yield from limits
+        elif name in EFFECTS:
             source = IndexingSource(where, scope, name)
-            yield from ((effect, None, source) for effect in _EFFECTS.get(name, ()))
+            yield from ((effect, None, source) for effect in EFFECTS[name])
         else:
-            yield from _limit(name, value.strip(), where, scope)
+            unknown.append(IndexingSource(where, scope, name))
 
 
 def _limit(name: str, value: str, where: str, scope: str | None) -> Iterator[_Claim]:
@@ -190,13 +224,14 @@ def _header_statements(header: str) -> Iterator[_Statement]:
             name = part.strip().lower()
             if index == len(parts) - 1:
                 yield scope, name, None
-            elif name in _VALUED:
+            elif name in VALUED:
                 value, taken = _whole_value(name, ":".join(parts[index + 1 :]), pieces, at)
                 yield scope, name, value
                 break
             elif _TOKEN.fullmatch(name):
                 scope = name
             else:
+                yield scope, pieces[at].strip().lower(), None
                 break
         at += taken
 
@@ -211,9 +246,11 @@ def _meta_statements(name: str, content: str) -> Iterator[_Statement]:
         rule, taken = rule.strip().lower(), 1
         if not colon:
             yield scope, rule, None
-        elif rule in _VALUED:
+        elif rule in VALUED:
             value, taken = _whole_value(rule, rest, pieces, at)
             yield scope, rule, value
+        else:
+            yield scope, pieces[at].strip().lower(), None
         at += taken
 
 
