@@ -1,6 +1,7 @@
 """Where an archive is: a folder, or the URL of an object store."""
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from app.archive.archive import ArchiveFiles
 
 _OBJECTS: Final = "an archive in an object store"
+_CREDENTIALS: Final = re.compile(r"://[^@\s]*:[^@\s]*@")
 
 
 def is_url(place: str) -> bool:
@@ -18,10 +20,16 @@ def is_url(place: str) -> bool:
     return "://" in place
 
 
+def shown(place: str) -> str:
+    """The place as a message may show it, without the credentials that a URL may have."""
+    return _CREDENTIALS.sub("://***@", place)
+
+
 def files_at(place: str) -> "ArchiveFiles":
     """The files of the archive at a folder or a URL. Raises ValueError for a URL that cannot be used here."""
     if not is_url(place):
         return Folder(Path(place))
+    _refuse_credentials(place)
     with needing("archive", _OBJECTS):
         from app.archive.object_store import ObjectStore
 
@@ -40,7 +48,16 @@ def check_writable(place: str) -> None:
     scheme = place.partition("://")[0]
     if scheme in ("file", "local"):
         raise ValueError("name a folder by its path, without file://")
+    _refuse_credentials(place)
     with needing("archive", _OBJECTS):
         from fsspec import get_filesystem_class
 
         get_filesystem_class(scheme)
+
+
+def _refuse_credentials(url: str) -> None:
+    if _CREDENTIALS.search(url):
+        raise ValueError(
+            "leave the credentials out of the URL, and give them as the library of the store reads them: for s3:// as "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )

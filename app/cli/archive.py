@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from app.archive.archive import Archive
-from app.archive.places import files_at, is_url
+from app.archive.places import files_at, is_url, shown
 from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
 
@@ -55,4 +55,4 @@ def archive_at(place: str) -> Archive:
     try:
         return Archive(files_at(place))
     except ValueError as error:
-        raise Failed(f"{place}: {error}.") from None
+        raise Failed(f"{shown(place)}: {error}.") from None

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app import __version__
-from app.archive.places import check_writable
+from app.archive.places import check_writable, shown
 from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load as load_table
@@ -180,7 +180,7 @@ class Settings(BaseSettings):
 def _sentence(problem: ErrorDetails) -> str:
     name = str(problem["loc"][0]).upper()
     # Secrets are not quoted.
-    value = "" if name == "PERMIT_SECRET" else f"={problem['input']!s}"
+    value = "" if name == "PERMIT_SECRET" else f"={shown(str(problem['input']))}"
     return f"{name}{value} is invalid: {message(problem)}."
 
 

@@ -530,6 +530,24 @@ def _at(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+@pytest.mark.parametrize("secret", ["SECRETZ", "SE/CRETZ", "SE:CRETZ"])
+@pytest.mark.parametrize("scheme", ["s3", "github", "memory", "nonsense"])
+def test_a_url_with_credentials_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, secret: str
+) -> None:
+    place = f"{scheme}://AKIAX:{secret}@bucket/path"
+    monkeypatch.setenv("ARCHIVE", place)
+    with pytest.raises(
+        BadSetting, match=rf"^ARCHIVE={scheme}://\*\*\*@bucket/path is invalid: leave the cred"
+    ) as refused:
+        Settings.read()
+    with pytest.raises(Failed, match=rf"^{scheme}://\*\*\*@bucket/path: leave the credentials out") as failed:
+        archive_command.archive_at(place)
+    for message in str(refused.value), str(failed.value):
+        assert "CRETZ" not in message
+        assert "AWS_SECRET_ACCESS_KEY" in message
+
+
 @pytest.mark.parametrize("value", ["relative", "/nonexistent", __file__])
 def test_an_archive_that_is_no_folder_stops_the_start(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("ARCHIVE", value)
