@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients.commands import Ended, run
-from tests.clients.crawling import CRAWLERS, ROOT
+from tests.clients.crawling import CRAWLERS, ROOT, SOURCES
 
 DECIDE = """
 import json, sys
@@ -54,6 +55,7 @@ async def in_arrow(program: str, given: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *(crawlers(), "-c", program),
         cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'core'}{os.pathsep}{SOURCES}"},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

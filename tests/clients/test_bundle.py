@@ -119,6 +119,33 @@ async def test_only_a_regular_file_is_replaced(service_url: str, tmp_path: Path)
     assert device.is_fifo()
 
 
+@pytest.mark.parametrize("suffix", [".new", ".unfinished"])
+async def test_no_symbolic_link_is_followed_to_another_file(service_url: str, tmp_path: Path, suffix: str) -> None:
+    """Others may write to the directory, such as /tmp."""
+    output, other = tmp_path / "bundle", tmp_path / "other"
+    other.write_text("precious")
+    output.with_name(f"bundle{suffix}").symlink_to(other)
+    async with serve(text(404), host=new_address()) as origin:
+        ended = await make_bundle(origin.url, "--server", service_url, "--fetch", "--output", str(output))
+    assert ended.code == 0, ended.err
+    assert other.read_text() == "precious"
+    assert names_in(tmp_path) == ["bundle", "other"]
+    assert not output.is_symlink()
+
+
+async def test_an_interrupted_bundle_follows_no_symbolic_link(tmp_path: Path) -> None:
+    other, link = tmp_path / "other", tmp_path / "bundle.unfinished"
+    other.write_bytes(b"precious")
+    link.symlink_to(other)
+    script = (
+        "import pathlib, sys; from robots_decisions.cli.bundle_file import Spool; "
+        "Spool(pathlib.Path(sys.stdin.read())).open(3)"
+    )
+    with pytest.raises(AssertionError, match=r"Cannot open .*\.unfinished: "):
+        await in_arrow(script, str(link))
+    assert other.read_bytes() == b"precious"
+
+
 async def test_a_bundle_needs_pyarrow(tmp_path: Path) -> None:
     arguments = ("bundle", "http://h/", "--output", str(tmp_path / "bundle"))
     async with command(*arguments) as running:  # in the environment of the tests, which has none

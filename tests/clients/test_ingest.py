@@ -15,7 +15,7 @@ import pytest
 from robots_decisions.cli import warc as warc_module
 from robots_decisions.cli.entries import URL_LIMIT
 from robots_decisions.cli.failures import Failed
-from robots_decisions.cli.warc import HEADER_BYTES, MOST_REDIRECTS, Copy, WarcFiles
+from robots_decisions.cli.warc import HEADER_BYTES, MOST_REDIRECTS, REDIRECTED_BYTES, Copy, WarcFiles
 
 from tests.clients.commands import Ended, command, run
 from tests.clients.crawling import SOURCES
@@ -195,6 +195,24 @@ def test_redirects_that_wait_for_one_target_are_bounded(tmp_path: Path, monkeypa
     sent = [copy.url for copy in files.copies() if copy is not None]
     assert sent == [f"http://{number}.example/robots.txt" for number in (0, 1, 2, 5, 6)]
     assert files.counts["unfollowed"] == 2
+
+
+@pytest.mark.parametrize(("size", "all_sent"), [(1000, True), (500_000, False)])
+def test_bytes_that_are_sent_for_redirects_are_bounded(tmp_path: Path, size: int, all_sent: bool) -> None:
+    count, target = 20_000, "http://t.example/robots.txt"
+    warc = Warc(compressed=False)
+    redirects = [Warc(compressed=False).redirect(f"http://{at}.example/robots.txt", target) for at in range(count)]
+    warc.data = b"".join(it.data for it in redirects)
+    files = WarcFiles([warc.add(target, b"#" * size).to(tmp_path / "a.warc.gz")])
+    sent, urls = 0, []
+    for copy in files.copies():
+        if copy is not None:
+            urls.append(copy.url)
+            sent += len(copy.message["robots_base64"])
+    assert target in urls  # it was asked for itself
+    assert sent < REDIRECTED_BYTES + 2 * size * 4 / 3 + 100
+    assert (len(urls) == count + 1) is all_sent
+    assert files.counts["repeated"] == count + 1 - len(urls)
 
 
 async def test_the_date_of_a_redirect_may_have_nanoseconds(tmp_path: Path) -> None:

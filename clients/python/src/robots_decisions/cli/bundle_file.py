@@ -1,6 +1,7 @@
 """A bundle on its way into a file: rows in the order of their arrival, then Parquet, sorted by origin."""
 
 import json
+import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from robots_decisions import BundleRow
 from robots_decisions.cli.failures import Failed
 from robots_decisions.cli.rows import Row
-from robots_decisions.cli.sinks import opened
+from robots_decisions.cli.sinks import going_on, made
 from robots_decisions.cli.sorting import Sorter
 
 GROUP_ROWS, GROUP_BYTES = 2000, 64 * 1024 * 1024
@@ -38,7 +39,7 @@ class Spool:
     def open(self, position: int | None) -> None:
         """Begin, or go on at the position of an earlier run. Raise Failed."""
         try:
-            self._file = opened(self.path, position or 0)
+            self._file = going_on(_unlinked(self.path), self.path, position) if position else made(self.path)
         except OSError as error:
             again = "" if position is None else " To write the bundle again, choose another state file."
             raise Failed(f"Cannot open {self.path}: {error.strerror}.{again}") from None
@@ -86,13 +87,19 @@ class Spool:
         self._position += len(line)
 
 
+def _unlinked(path: Path) -> BinaryIO:
+    """A file to read and write, which is not reached by a symbolic link. Raise OSError."""
+    no_follow = getattr(os, "O_NOFOLLOW", 0)  # which Windows lacks
+    return open(path, "r+b", opener=lambda name, flags: os.open(name, flags | no_follow))
+
+
 def write_bundle(spool: Path, output: Path, made_at: datetime, missing: Path | None) -> None:
     """Write the rows of a spool as a bundle, and into `missing` the origins without one. Raise Failed."""
     unfinished = output.with_name(output.name + ".new")
     try:
-        with spool.open("rb") as file, ExitStack() as stack:
+        with spool.open("rb") as file, made(unfinished) as written, ExitStack() as stack:
             names = None if missing is None else stack.enter_context(missing.open("wb"))
-            _write_parquet(_rows(file, names), unfinished, made_at)
+            _write_parquet(_rows(file, names), written, made_at)
         unfinished.replace(output)
     except OSError as error:
         raise Failed(f"Cannot write {error.filename or output}: {error.strerror or error}.") from None
@@ -137,7 +144,7 @@ def _last_of_each(records: Iterator[bytes], fields: int) -> Iterator[list[bytes]
         yield last
 
 
-def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, made_at: datetime) -> None:
+def _write_parquet(rows: Iterator[dict[str, Any]], file: BinaryIO, made_at: datetime) -> None:
     instant = pa.timestamp("us", "UTC")
     columns = {
         "origin": pa.string(),
@@ -150,7 +157,7 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, made_at: datetime
         "body": pa.binary(),
     }
     schema = pa.schema(list(columns.items()), {MADE_AT: made_at.isoformat(), FORM: "1"})
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for group in _groups(rows):
             writer.write_table(pa.Table.from_pylist(group, schema=schema), row_group_size=GROUP_ROWS)
 

@@ -49,9 +49,10 @@ _TEXTS = {
     "refused": "refused",
     "unreadable": "without a status",
     "unfollowed": "redirected to what the files lack",
+    "repeated": "redirected to a large file that was sent often enough",
     "unchanged": "not modified, without a copy",
 }
-_LEFT = ("refused", "unreadable", "unfollowed", "unchanged")
+_LEFT = ("refused", "unreadable", "unfollowed", "repeated", "unchanged")
 
 
 def add(parser: Parser) -> None:

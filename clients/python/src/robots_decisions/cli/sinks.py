@@ -75,11 +75,22 @@ class _Lines:
         self._position += len(data)
 
 
+def made(path: Path) -> BinaryIO:
+    """A new file in the place of what has this name: a symbolic link there is removed, not followed. Raise OSError.
+
+    For files whose name the caller did not choose, since others may write to the directory, too.
+    """
+    path.unlink(missing_ok=True)
+    return path.open("xb")
+
+
 def opened(path: Path, position: int) -> BinaryIO:
     """A file to be written from this position on; what is behind it is cut off. Raise Failed, and OSError."""
-    if not position:
-        return path.open("wb")
-    file = path.open("r+b")
+    return going_on(path.open("r+b"), path, position) if position else path.open("wb")
+
+
+def going_on(file: BinaryIO, path: Path, position: int) -> BinaryIO:
+    """The file that is open for reading and writing, from this position on. Raise Failed, and OSError."""
     size = file.seek(0, os.SEEK_END)
     if size < position:
         file.close()
@@ -138,7 +149,8 @@ class _Parquet:
     def _flush(self) -> int:
         path = self._directory / _part(self._parts)
         unfinished = path.with_suffix(".unfinished")
-        self._store(self._table(self._rows, schema=self._schema), unfinished, compression="zstd")
+        with made(unfinished) as file:
+            self._store(self._table(self._rows, schema=self._schema), file, compression="zstd")
         unfinished.rename(path)
         self._rows = []
         self._parts += 1

@@ -38,6 +38,9 @@ HEADER_BYTES = 1024 * 1024
 MOST_WAITING = 100_000
 """Redirects whose target has not come yet."""
 
+REDIRECTED_BYTES = 64 * 1024 * 1024
+"""Bytes of bodies that are sent for redirects, at most, beyond those that the files have."""
+
 _READ = frozenset(
     {
         "age",
@@ -73,12 +76,16 @@ class _Asked(NamedTuple):
 
 
 class WarcFiles:
-    """Files, or `-` for standard input. `counts` has what is not sent: "unchanged", "unfollowed", "unreadable"."""
+    """Files, or `-` for standard input.
+
+    `counts` has what is not sent: "unchanged", "unfollowed", "unreadable", "repeated".
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
         self._waiting: dict[str, list[_Asked]] = {}
         self._waits = 0
+        self._room = REDIRECTED_BYTES
         self._file: BufferedIOBase | None = None
         self._done = 0
         self.counts: Counter[str] = Counter()
@@ -135,7 +142,14 @@ class WarcFiles:
             self._follow(asked, url, record.http_headers.get_header("Location"))
         else:
             message = _message(record, status)
+            size = len(message["robots_base64"])
+            self._room += size
             for one in asked:
+                if one.redirects:
+                    if size > self._room:
+                        self.counts["repeated"] += 1
+                        continue
+                    self._room -= size
                 final = {"final_url": url} if one.redirects else {}
                 yield Copy(one.url, {**message, "observed_at": one.date, **final}, place)
 
