@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # A user's settings of pip must not lead it out of these environments.
 unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 
-.PHONY: help run demo test test-tools test-newest test-engines lint docs generate screenshot bench fuzz sanitize soak wheels sbom image-check deploy-check lock clean again
+.PHONY: help run demo test test-tools test-newest test-engines lint docs generate screenshot bench fuzz sanitize mutants soak wheels sbom image-check deploy-check lock clean again
 
 help: ## these targets
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -102,6 +102,10 @@ SANITIZE_TESTS ?= tests/robots
 
 sanitize: $(VENV)/.dev $(CORPUS) ## tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer
 	@sh tests/fuzz/sanitize.sh $(BIN) build/sanitize $(SANITIZE_BODIES) $(SANITIZE_TESTS)
+
+# OF is a package or a file, AREA what should notice a change of it, as in `make test`; ARGS="--count 0" tries all mutants.
+mutants: $(VENV)/.dev $(CORPUS) ## changes to a package that its tests miss: OF=app/history AREA=history
+	@PYTHONPATH=. $(BIN)/python -m tests.mutants $(OF) $(AREA:%=tests/%) $(ARGS)
 
 SOAK_SECONDS ?= 600
 

@@ -186,3 +186,19 @@ def test_a_host_suffix_has_one_normal_form(text: str, suffix: str) -> None:
 def test_a_host_suffix_is_only_a_host(text: str) -> None:
     with pytest.raises(BadUrl):
         read_suffix(text)
+
+
+@pytest.mark.parametrize("last", ["a", "\u00fc"])
+def test_a_host_name_has_at_most_253_characters(last: str) -> None:
+    """RFC 1035 2.3.4: 255 octets, of which one is the first label's length and one the root's."""
+    ascii_ = "a" if last == "a" else "xn--tda"
+    start = ".".join(["a" * 63] * 3) + "."
+    for length, is_read in (252, True), (253, True), (254, False), (255, False):
+        label = "b" * (length - len(start) - len(ascii_) - 1)
+        for root in "", ".":
+            url = f"http://{start}{label}.{last}{root}/"
+            if is_read:
+                assert len(read_target(url).origin.host) == length
+            else:
+                with pytest.raises(BadUrl):
+                    read_target(url)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any, cast
 
 import pytest
@@ -55,6 +56,7 @@ def read(html: str) -> list[tuple[str, str]]:
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
+@example(["<script>", "<script>", "</script>", NOINDEX])
 @example(["<script>", "<!--", "<script>", "</script>", NOINDEX, "</script>", NOINDEX])
 @example(["<script>", "<!--", "<script>", "<!-->", "</script>", NOINDEX])
 @example(["<title>", "</style>", NOINDEX, "</TITLE>", NOINDEX])
@@ -62,6 +64,14 @@ def read(html: str) -> list[tuple[str, str]]:
 def test_a_page_has_the_meta_tags_that_a_tree_parser_finds(pieces: list[str]) -> None:
     html = "<p>" + "".join(pieces)
     assert read(html) == parsed(html)
+
+
+def test_each_end_of_a_comment_is_where_a_tree_parser_finds_it() -> None:
+    for length in range(6):
+        for written in product("-!>", repeat=length):
+            for comment in f"<!-{''.join(written)}", f"<!--{''.join(written)}":
+                html = f"<p>{comment}{NOINDEX}-->{NOINDEX}"
+                assert read(html) == parsed(html), html
 
 
 def test_a_number_too_long_for_a_character_stays_as_it_is() -> None:

@@ -257,6 +257,9 @@ def test_i1e_full_fields_are_read_up_to_a_limit() -> None:
     assert content_usage(found.at("/", allowed=True)) == {"a": "y"}
     found = stated(Key.CONTENT_USAGE, *values, *values, "/x b=n;q", "/x c=n")
     assert content_usage(found.at("/x", allowed=True)) == {"c": "n"}
+    for size, is_read in (65_536, True), (65_537, False):
+        field = "a=y;p=" + "1" * 10 + " " * (size - 16)
+        assert content_usage(stated(Key.CONTENT_USAGE, field).at("/", allowed=True)) == ({"a": "y"} if is_read else {})
 
 
 @pytest.mark.parametrize(

@@ -192,11 +192,6 @@ class Ruleset:
             pattern = _directory(pattern)
         return NormalisedRule(rule, pattern.decode("latin-1"))
 
-    def best(self, path: str) -> NormalisedRule | None:
-        """The rule that decides for `path`; None if none matches, or past STEPS."""
-        number = self.first(path)
-        return self.entry(number) if 0 <= number < len(self) else None
-
     def matches(self, path: str, limit: int) -> tuple[list[NormalisedRule], int]:
         """The first `limit` rules that match `path`, in order of precedence, and the number of all that match.
 
