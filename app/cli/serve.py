@@ -105,6 +105,7 @@ def configuration(settings: Settings, application: str = "app.cli.serve:create")
         # uvicorn calls it like the class, although it declares only classes.
         http=Connection if age is None else cast("type[Connection]", partial(Connection, max_age=age)),
         ws="none",
+        timeout_keep_alive=settings.keep_alive_seconds,
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         log_config=logs.configuration(
             settings.log_format or ("text" if sys.stderr.isatty() else "json"), settings.log_level

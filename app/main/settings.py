@@ -140,6 +140,7 @@ class Settings(BaseSettings):
     pace_instances: int | None = Field(None, ge=1, le=100_000)
     permit_secret: Annotated[SecretStr, AfterValidator(_long_enough)] | None = None
     watch_seconds: float | None = Field(None, ge=0.1, le=3600)
+    keep_alive_seconds: int = Field(75, ge=1, le=3600)
     max_connection_age: float | None = Field(None, ge=1, le=86_400)
     decision_log: Annotated[str, AfterValidator(_known_sink)] | None = None
     decision_log_key_file: Annotated[Path, _file_of(_signing_key)] | None = None

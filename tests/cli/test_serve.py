@@ -1,12 +1,13 @@
 """`python -m app`: without keys, it refuses to start on a public address, and makes a token for operators."""
 
+import asyncio
 from pathlib import Path
 
 import httpx
 import pytest
 
 from app.auth.operator_token import FILE_NAME
-from app.cli.serve import check_exposure
+from app.cli.serve import check_exposure, configuration
 from app.main.settings import BadSetting, Settings
 from tests.cli.command import run
 from tests.faults.process import process
@@ -52,3 +53,22 @@ def test_the_start_says_how_to_use_the_token(workers: int, tmp_path: Path) -> No
             refused = httpx.put(f"{url}/v1/overrides/one", json={})
             accepted = httpx.put(f"{url}/v1/overrides/one", json={}, headers={"Authorization": f"Bearer {token}"})
             assert (refused.status_code, accepted.status_code) == (401, 422)
+
+
+USUAL_IDLE_SECONDS = {"httpx": 5, "aiohttp": 15, "urllib3 and Node.js": 5, "nginx": 60, "AWS ALB": 60, "envoy.yaml": 60}
+"""How long clients and proxies keep an idle connection, by default or by the configuration of this repository."""
+
+
+def test_idle_connections_are_kept_for_longer_than_clients_keep_them() -> None:
+    assert configuration(Settings()).timeout_keep_alive > max(USUAL_IDLE_SECONDS.values())
+
+
+async def test_an_idle_connection_is_closed_after_the_time_that_is_set() -> None:
+    with process(REDIS_URL="redis://127.0.0.1:1", KEEP_ALIVE_SECONDS="1") as service:
+        url = httpx.URL(service.wait_ready())
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        for _ in range(2):  # it is used again, and then idle
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await reader.readuntil(b"}")
+        assert await asyncio.wait_for(reader.read(), 60.0) == b""
+        writer.close()

@@ -55,6 +55,7 @@ def test_lists_are_separated_by_commas_or_spaces(monkeypatch: pytest.MonkeyPatch
         ("PACE_CAP", "0.5"),
         ("PACE_INSTANCES", "0"),
         ("WATCH_SECONDS", "0"),
+        ("KEEP_ALIVE_SECONDS", "0"),
         ("MAX_CONNECTION_AGE", "0.5"),
         ("RECHECK_FILE", "/nowhere/recheck.toml"),
         ("AGENTS_FILE", "/nowhere/agents.toml"),
