@@ -11,7 +11,7 @@ from app.cache.invalidation import CHANNEL, Event
 from app.cache.invalidation_publisher import InvalidationPublisher
 from app.cache.ordering import Purged, after_purge, merge
 from app.cache.snapshot_store import Put
-from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, StoreDown, UnexpectedReply
 from app.store.script import Script
 from app.store.store_clock import server_time
 from robots_core.content import digest, same
@@ -119,7 +119,7 @@ class RedisSnapshots:
         reply = await _TIME.run(self.redis, [key])
         now = server_time(reply, self._clock)
         if now is None:
-            raise StoreDown(f"the store answered {reply!r:.80} to TIME")
+            raise UnexpectedReply(reply)
         return now
 
     async def suspect(self, origin: Origin, seconds: float) -> bool:
@@ -156,7 +156,7 @@ class RedisSnapshots:
             case [bytes(stored), *time] if (now := server_time(time, self._clock)) is not None:
                 return stored, now
             case _:
-                raise StoreDown(f"the store answered {reply!r:.80} to a write")
+                raise UnexpectedReply(reply)
 
     async def _unrecorded(self, origin: Origin, before: Snapshot | None) -> Sequence[Snapshot]:
         """The versions that ended before the snapshot `before` and wait for the history, in the order of their ends."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from app.edge.facts import FACT_KEPT, FACT_ORIGINS, MAX_AGENTS, REFUSALS, EdgeFact, OriginFacts
-from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, UnexpectedReply
 from app.store.script import Script
 from robots_core.origin import read_key
 
@@ -55,7 +55,7 @@ class RedisEdge:
             case [bytes(version), bytes(text)]:
                 return OriginFacts(origin, _version(version), _facts(text))
             case other:
-                raise StoreDown(f"The store answered a script with {other!r:.100}.")
+                raise UnexpectedReply(other)
 
     async def changes(self, since: int) -> EdgeChanges:
         """The next ORIGINS_PER_CALL origins whose facts have changed since a version; raises StoreDown."""
@@ -68,7 +68,7 @@ class RedisEdge:
             case []:
                 return EdgeChanges(0, 0, ())
             case other:
-                raise StoreDown(f"The store answered a script with {other!r:.100}.")
+                raise UnexpectedReply(other)
 
 
 def _version(text: object) -> int:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from app.cache.freshness import Snapshot
 from app.history.change import CHANGE_BYTES, Change, change_of
-from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, UnexpectedReply
 from app.store.script import Script
 from robots_core.content import digest
 from robots_core.origin import Origin
@@ -115,18 +115,22 @@ class RedisChanges:
         start = after if isinstance(after, ChangeId) else ChangeId(after.milliseconds)
         reply = await _READ.run(self._redis, [CHANGES_STREAM], str(start), str(count))
         match reply:
-            case [int(known), bytes(oldest), bytes(newest), int(removed), list(entries)]:
+            case [int(known), bytes(oldest), bytes(newest), int(removed), list(rows)]:
                 pass
             case _:
-                raise StoreDown(f"the store answered a script with {reply!r:.100}")
+                raise UnexpectedReply(reply)
         first = _read_id_of(oldest)
         passed = removed and first is not None and start < first
         if not known and (isinstance(after, ChangeId) or (passed and after != OLDEST)):
             raise ChangesMissed(first)
         found: list[tuple[ChangeId, Change]] = []
         last = after
-        for id_, text in entries:
-            read = _read_id_of(id_)
+        for row in rows:
+            match row:
+                case [bytes(id_), bytes(text)]:
+                    read = _read_id_of(id_)
+                case _:
+                    raise UnexpectedReply(row)
             if read is None:
                 continue
             last = read
@@ -139,7 +143,7 @@ class RedisChanges:
         """The id of the newest change; None if the feed has none. Raises StoreDown."""
         reply = await _NEWEST.run(self._redis, [CHANGES_STREAM])
         if not isinstance(reply, bytes):
-            raise StoreDown(f"the store answered a script with {reply!r:.100}")
+            raise UnexpectedReply(reply)
         return _read_id_of(reply)
 
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from app.loop.background import BackgroundTask, Surviving
 from app.overrides.override_json import OverrideMembers, write_override
 from app.overrides.table import Override, Replace
-from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, StoreDown, UnexpectedReply
 from app.store.script import Script
 from robots_core.dates import END_OF_TIME
 
@@ -144,7 +144,7 @@ class RedisOverrides:
 
     async def state(self) -> OverridesState:
         """The version of the overrides, and the ids that changed last; raises StoreDown."""
-        version, log = await self._read((_VERSION, _LOG), LONGEST_LOG)
+        version, log = [*await self._read((_VERSION, _LOG), LONGEST_LOG), None][:2]
         written = _WRITTEN_VERSION.fullmatch(version) if isinstance(version, bytes) else None
         if written is None:
             return OverridesState(None, (), lost=not await self.ids() and await self._was_changed())
@@ -179,8 +179,13 @@ class RedisOverrides:
     async def _read(self, fields: Sequence[str], longest: int) -> Sequence[object]:
         """The values of the first of these fields, one at least; None for a missing one."""
         arguments = (str(_READ_AT_ONCE), str(longest), *fields)
-        data = await _READ.run(self._redis, [_ROWS], *arguments)
-        return data if isinstance(data, list) and data else [None] * len(fields)
+        match await _READ.run(self._redis, [_ROWS], *arguments):
+            case None:  # the key has another type
+                return [None] * len(fields)
+            case [*values] if 0 < len(values) <= len(fields):
+                return values
+            case other:
+                raise UnexpectedReply(other)
 
     async def _was_changed(self) -> bool:
         """Whether the audit has an entry."""

@@ -24,7 +24,7 @@ from app.pacing.slots import (
     WaitTooLong,
     wait_too_long,
 )
-from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.guarded_client import GuardedClient, UnexpectedReply
 from app.store.script import Script
 from app.store.store_clock import StoreClocks
 
@@ -199,7 +199,7 @@ def _micro(seconds: float, *, up: bool = False) -> str:
 
 def _integers(reply: Any, count: int) -> list[int]:
     if not isinstance(reply, list) or len(reply) != count or not all(type(number) is int for number in reply):
-        raise StoreDown(f"The store answered a script with {reply!r:.100}.")
+        raise UnexpectedReply(reply)
     return reply
 
 

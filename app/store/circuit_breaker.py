@@ -11,7 +11,7 @@ from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
-from app.store.failures import FAILURES
+from app.store.failures import FAILURES, ConnectionEnded
 
 COOLDOWN = 1.0
 """Seconds for which no call is sent to a shard after one failed."""
@@ -29,6 +29,13 @@ T = TypeVar("T")
 
 class StoreDown(Exception):
     """The store cannot be used now; the message says what failed."""
+
+
+class UnexpectedReply(StoreDown):
+    """The store sent a reply of another shape than the command has."""
+
+    def __init__(self, reply: object) -> None:
+        super().__init__(f"the store sent an unexpected reply: {reply!r:.100}")
 
 
 class Failure(StrEnum):
@@ -51,7 +58,8 @@ class CircuitBreaker:
 
     IN_FLIGHT of them run at once. Each has to end by itself once it has taken `timeout` seconds, which is for messages
     here. After one that fails or is late, all are refused for COOLDOWN seconds of `monotonic`. Then one is sent, and
-    the others once it has succeeded. `failed` is called for every failed call, except those refused during the
+    the others once it has succeeded. A connection that ends fails its own calls only: if the server is gone, opening
+    the next one fails. `failed` is called for every failed call, except those refused during the
     cooldown; `answered` with the seconds that every answer took, refusals by the server included. `name` appears in the
     log.
     """
@@ -116,7 +124,10 @@ class CircuitBreaker:
                 else:
                     # The server answered in time: a full store, for example, refuses writes and can still be read.
                     self._refuses, self._open_until = True, None
-                    raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {error}") from error
+                    raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {_said(error)}") from error
+            except ConnectionEnded as error:
+                self._failed(Failure.UNANSWERED)
+                raise StoreDown(self._describe(error)) from error
             except FAILURES as error:
                 self._open_until = self._monotonic() + COOLDOWN
                 raise self._note_failure(Failure.UNANSWERED, self._describe(error)) from error
@@ -136,11 +147,11 @@ class CircuitBreaker:
     def _describe(self, error: BaseException) -> str:
         match error:
             case AuthenticationError():
-                return f"{self._name} refused the user or the password: {error}"
+                return f"{self._name} refused the user or the password: {_said(error)}"
             case TimeoutError() | NoAnswer():
                 return f"{self._name} did not answer within {self._timeout:g} s"
             case NoConnection() | OSError() | EOFError():
-                return f"{self._name} cannot be used: {str(error) or type(error).__name__}"
+                return f"{self._name} cannot be used: {_said(error) or type(error).__name__}"
             case _:
                 return f"{self._name} sent an invalid answer: {type(error).__name__}: {error}"
 
@@ -163,3 +174,9 @@ class CircuitBreaker:
                 seconds = self._monotonic() - self._trouble[1]
                 _log.warning("The store is available again: %s was degraded for %.0f s", self._name, seconds)
             self._trouble = None
+
+
+def _said(error: BaseException) -> str:
+    """The text of an error, with the code of the server (such as NOPERM) that redis-py takes off."""
+    code, text = getattr(error, "status_code", None), str(error).rstrip(".")
+    return f"{code} {text}" if code else text

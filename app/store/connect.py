@@ -78,13 +78,9 @@ def open_connections(client: Client) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """An open connection of which all replies were read. `give_back` closes it and gives it back to its pool.
-
-    `follows_master`: it was opened to the master that sentinels named, which may have become a replica.
-    """
+    """An open connection of which all replies were read. `give_back` closes it and gives it back to its pool."""
 
     transport: asyncio.Transport
-    follows_master: bool
     give_back: Callable[[], Awaitable[None]]
 
 
@@ -105,7 +101,7 @@ async def borrow(client: Client, server: Address | None) -> Borrowed:
         await pool.release(connection)
 
     transport = cast("asyncio.Transport", connection._writer.transport)
-    return Borrowed(transport, isinstance(connection, SentinelManagedConnection), give_back)
+    return Borrowed(transport, give_back)
 
 
 async def subscriber(client: Client) -> PubSub:

@@ -10,7 +10,7 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, NoPermissio
 from redis.exceptions import ConnectionError as NoConnection
 
 from app.store.circuit_breaker import COOLDOWN as COOLDOWN
-from app.store.circuit_breaker import CircuitBreaker, Failure, StoreDown, Trouble
+from app.store.circuit_breaker import CircuitBreaker, Failure, StoreDown, Trouble, UnexpectedReply
 from app.store.commands import PROBE, PROBED
 from app.store.connect import (
     Client,
@@ -26,7 +26,7 @@ from app.store.lane import Lane, Word
 from app.store.store_clock import server_time
 from app.store.url import Address
 
-__all__ = ["COOLDOWN", "Failure", "GuardedClient", "StoreDown", "Trouble"]
+__all__ = ["COOLDOWN", "Failure", "GuardedClient", "StoreDown", "Trouble", "UnexpectedReply"]
 
 STORE_TIMEOUT = 0.1
 """Seconds that a call to the store may take."""
@@ -132,7 +132,7 @@ class GuardedClient:
         self._breaker(shard).note_probe()
         now = server_time(reply)
         if now is None:
-            raise StoreDown(f"the store answered {reply!r:.80} to TIME")
+            raise UnexpectedReply(reply)
         return now
 
     async def on_shard(self, shard: int, work: Callable[[Send], Awaitable[T]]) -> T | None:

@@ -12,7 +12,9 @@ so that a call is a future, and needs neither a task nor a connection out of a p
 - A caller may be cancelled at any moment. Its command is not sent if no connection was open yet; otherwise its reply is
   dropped, and no other caller notices.
 - A connection that the server has closed is opened again by the next call. Commands whose replies had not come fail,
-  since the server may have run them.
+  since the server may have run them: with ConnectionEnded, if the server had answered on that connection.
+- A server that refuses a write because it is a replica is left. Another may have taken its place, and its name in DNS,
+  in the list of a sentinel or behind a proxy, while connections to it stay open.
 """
 
 import asyncio
@@ -27,7 +29,7 @@ from redis.exceptions import InvalidResponse, ReadOnlyError
 
 from app.loop.background import BackgroundTask, as_value, cancel_and_wait, report
 from app.store.connect import Borrowed
-from app.store.failures import FAILURES
+from app.store.failures import FAILURES, ConnectionEnded
 from app.store.replies import Replies
 
 SLICES = 10
@@ -164,7 +166,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, borrowed: Borrowed) -> None:
         self.closed = asyncio.Event()
         self.was_late = False
-        self._follows_master = borrowed.follows_master
+        self._has_answered = False
         self._sent: deque[tuple[_Waiting, int]] = deque()
         self._unwritten: list[bytes] = []
         self._replies = Replies()
@@ -221,14 +223,16 @@ class _Connection(asyncio.Protocol):
             self._expect_reply()
             for reply in self._replies.feed(data):
                 self._expect_reply()
-                if self._follows_master and isinstance(reply, ReadOnlyError):
-                    raise NoConnection("the previous master is a replica now")
+                if isinstance(reply, ReadOnlyError):
+                    raise NoConnection(f"READONLY {reply}")
+                self._has_answered = True
                 _settle(self._sent.popleft()[0], reply)
         except (InvalidResponse, NoConnection) as error:
             self.close(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.close(NoConnection(f"the server closed the connection{f': {exc}' if exc else ''}"))
+        kind = ConnectionEnded if self._has_answered else NoConnection
+        self.close(kind(f"the server closed the connection{f': {exc}' if exc else ''}"))
         cast("asyncio.Protocol", self._before).connection_lost(exc)  # redis-py may wait for it
 
 

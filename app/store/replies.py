@@ -1,12 +1,25 @@
-"""Parse what a server sends (RESP2), by hiredis, which redis-py uses as well."""
+"""Parse what a server sends (RESP2), by hiredis, which redis-py uses as well; within bounds, which hiredis has not."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from hiredis import Reader
 from redis._parsers.base import BaseParser
 from redis.exceptions import InvalidResponse
 
-_INCOMPLETE = object()
+REPLY_LIMIT: Final = 32 * 1024 * 1024
+"""Bytes of a reply, several times those of the longest one that the service asks for: overrides, or a history."""
+
+ARRAY_LIMIT: Final = 1_000_000
+"""Items of an array, for which hiredis allocates memory before they have come."""
+
+LINE_LIMIT: Final = 64 * 1024
+"""Bytes of a line: the text of an error, or a number."""
+
+_INCOMPLETE: Final = object()
+_SHORT: Final = 1024
+_MANY: Final = re.compile(rb"\*\d{6}")
+_HEADER: Final = re.compile(rb"([$*])(\d{1,20})")
 
 
 class Replies:
@@ -14,9 +27,16 @@ class Replies:
 
     def __init__(self) -> None:
         self._reader = Reader(protocolError=InvalidResponse, replyError=_error, notEnoughData=_INCOMPLETE)
+        self._held = 0
+        self._line = b""
+        self._string = 0
 
     def feed(self, data: bytes) -> list[Any]:
         """The replies that are complete now. Raises InvalidResponse."""
+        # Most of what arrives is whole, short replies with short arrays: to search them costs less than to follow them.
+        followed = bool(self._line or self._string or len(data) > _SHORT or _MANY.search(data))
+        if followed:
+            self._follow(data)
         self._reader.feed(data)
         found: list[Any] = []
         try:
@@ -24,7 +44,35 @@ class Replies:
                 found.append(reply)
         except (ValueError, MemoryError) as error:  # an error's text that redis-py cannot read, or an absurd length
             raise InvalidResponse(f"the server sent no reply: {error}") from None
+        self._held = 0 if found else self._held + len(data)
+        if self._held > REPLY_LIMIT:
+            raise InvalidResponse(f"the server sent a reply of more than {REPLY_LIMIT} bytes")
+        # hiredis has read the first byte of what has begun, and all of a string's header or none of it.
+        if not followed and (self._reader.has_data() or not data.endswith(b"\r\n")):
+            self._follow(data)
         return found
+
+    def _follow(self, data: bytes) -> None:
+        """Go from line to line, past strings, to where `data` ends: in a line, or so many bytes before a string's end.
+
+        Raises InvalidResponse for a line, or an array, that is too long.
+        """
+        data, at = self._line + data, self._string
+        self._line = b""
+        while at < len(data):
+            end = data.find(b"\r\n", at)
+            if (len(data) if end < 0 else end) - at > LINE_LIMIT:
+                raise InvalidResponse(f"the server sent a line of more than {LINE_LIMIT} bytes")
+            if end < 0:
+                self._line = data[at:]
+                break
+            header = _HEADER.match(data, at, end)
+            at = end + 2
+            if header is not None and header[1] == b"$":
+                at += int(header[2]) + 2
+            elif header is not None and int(header[2]) > ARRAY_LIMIT:
+                raise InvalidResponse(f"the server sent an array of more than {ARRAY_LIMIT} items")
+        self._string = max(at - len(data), 0)
 
 
 def _error(text: str) -> Exception:

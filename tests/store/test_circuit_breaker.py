@@ -1,11 +1,12 @@
 """Calls that fail: what is said about them, and what is logged."""
 
 import pytest
-from redis.exceptions import AuthenticationError, InvalidResponse, ResponseError
+from redis.exceptions import AuthenticationError, InvalidResponse, NoPermissionError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
-from app.store.circuit_breaker import CircuitBreaker, StoreDown
+from app.store.circuit_breaker import CircuitBreaker, Failure, StoreDown
+from app.store.failures import ConnectionEnded
 
 
 def ignore(_event: object) -> None:
@@ -17,12 +18,14 @@ def ignore(_event: object) -> None:
     [
         (TimeoutError(), "the store did not answer within 0.1 s"),
         (NoAnswer("Timeout reading from 127.0.0.1:6379"), "the store did not answer within 0.1 s"),
-        (NoConnection("Connection refused."), "the store cannot be used: Connection refused."),
+        (NoConnection("Connection refused."), "the store cannot be used: Connection refused"),
         (ConnectionResetError(), "the store cannot be used: ConnectionResetError"),
         (AuthenticationError("WRONGPASS"), "the store refused the user or the password: WRONGPASS"),
         (InvalidResponse("Protocol Error"), "the store sent an invalid answer: InvalidResponse: Protocol Error"),
         (ValueError("not a number"), "the store sent an invalid answer: ValueError: not a number"),
-        (ResponseError("NOPERM"), "the store refused: NOPERM"),
+        (ResponseError("MISCONF"), "the store refused: MISCONF"),
+        (NoPermissionError("no right", status_code="NOPERM"), "the store refused: NOPERM no right"),
+        (AuthenticationError("no.", status_code="NOAUTH"), "the store refused the user or the password: NOAUTH no"),
     ],
 )
 async def test_a_failure_says_what_happened(error: Exception, text: str) -> None:
@@ -36,3 +39,20 @@ async def test_a_failure_says_what_happened(error: Exception, text: str) -> None
     assert str(raised.value) == text
     assert breaker.trouble is not None
     assert breaker.trouble.what == text
+
+
+async def test_a_connection_that_ends_fails_only_its_own_calls() -> None:
+    failures: list[object] = []
+    breaker = CircuitBreaker("the store", 0.1, monotonic=lambda: 0.0, failed=failures.append, answered=ignore)
+
+    async def cut() -> None:
+        raise ConnectionEnded("the server closed the connection")
+
+    async def answer() -> int:
+        return 1
+
+    with pytest.raises(StoreDown, match="closed the connection"):
+        await breaker.call(cut)
+    assert await breaker.call(answer) == 1
+    assert not breaker.degraded
+    assert failures == [Failure.UNANSWERED]

@@ -17,10 +17,12 @@ from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import InvalidResponse, ResponseError
 
 from app.store.connect import Borrowed, borrow, connect, server_of
+from app.store.failures import ConnectionEnded
 from app.store.guarded_client import GuardedClient, StoreDown
 from app.store.lane import Lane
 from app.store.script import Script
 from app.store.url import Address
+from tests.api.service import Service, running
 from tests.engines import MASTER, QUOTED, Fleet, cluster_url, clustered, eventually, node, sentinel_url, watched
 from tests.faults.proxy import Proxy, proxy
 from tests.faults.until import until, until_so
@@ -162,7 +164,7 @@ async def test_a_cut_connection_fails_what_waits_and_is_opened_again(far: Lane, 
     await asyncio.sleep(0)
     between.cut()
     results = await asyncio.gather(*calls, return_exceptions=True)
-    assert {type(result) for result in results} == {NoConnection}
+    assert {type(result) for result in results} == {ConnectionEnded}
     assert len({id(result) for result in results}) == 3  # none collects the frames of another's caller
     between.held.set()
     assert await far.call("ECHO", "new") == b"new"
@@ -210,7 +212,7 @@ async def test_a_reply_that_does_not_end_is_late(tmp_path: Path, drop: bytes) ->
         async def closed() -> None:
             transport.close()
 
-        return Borrowed(transport, False, closed)
+        return Borrowed(transport, closed)
 
     async with await asyncio.start_unix_server(begin, path):
         lane = Lane(bare, 0.1)
@@ -227,7 +229,7 @@ async def test_calls_of_one_turn_fail_together_if_the_connection_ends_in_it(far:
     await asyncio.sleep(0)
     far._connection.connection_lost(None)
     results = await asyncio.gather(*calls, return_exceptions=True)
-    assert {type(result) for result in results} == {NoConnection}
+    assert {type(result) for result in results} == {ConnectionEnded}
     assert await far.call("RPUSH", "turn", "new") == 1
     assert await store_client.lrange("turn", 0, -1) == [b"new"]
 
@@ -311,6 +313,38 @@ async def test_a_master_that_became_a_replica_is_left() -> None:
         await until(written, bool)
         await redis.aclose()
         await client.aclose()
+
+
+async def test_a_primary_behind_a_name_that_moves_is_left(tmp_path: Path) -> None:
+    sockets = [str(tmp_path / name) for name in ("one", "two")]
+    with node(unixsocket=sockets[0]) as one, node(unixsocket=sockets[1]) as two:
+        moving = Proxy("", sockets[0])  # new connections go where the name leads, and open ones stay, as with DNS
+        async with await asyncio.start_server(moving.serve, "127.0.0.1", 0) as front:
+            port = front.sockets[0].getsockname()[1]
+            async with running(f"redis://:{QUOTED}@localhost:{port}") as service:
+                assert await _permit(service) == (False, "ok")
+                one.ask("REPLICAOF", "127.0.0.1", two.port)
+                moving.target = sockets[1]
+                await until(partial(_permit, service), lambda seen: seen == (False, "ok"))
+                assert two.ask("EXISTS", "robots:probe")
+            await moving.end()
+
+
+async def _permit(service: Service) -> tuple[bool, str]:
+    """Whether a permit was given without the store, and the state of the store."""
+    asked = {"agent": "ExampleBot", "url": "https://www.example.com/"}
+    permit = (await service.client.post("/v1/permits", json=asked)).json()
+    readiness = (await service.client.get("/readyz")).json()
+    return permit["degraded"], readiness["store"]
+
+
+async def test_a_server_that_is_always_a_replica_is_named(tmp_path: Path) -> None:
+    with node() as one:
+        one.ask("REPLICAOF", "127.0.0.1", 1)
+        async with running(f"redis://:{QUOTED}@127.0.0.1:{one.port}") as service:
+            readiness = (await service.client.get("/readyz")).json()
+    assert readiness["store"] == "degraded"
+    assert "READONLY" in readiness["detail"]
 
 
 async def test_a_node_of_a_cluster_is_no_server_by_itself(fleet: Fleet) -> None:

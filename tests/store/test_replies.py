@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis.exceptions import InvalidResponse, NoScriptError, ReadOnlyError, ResponseError
 
-from app.store.replies import Replies
+from app.store.replies import ARRAY_LIMIT, LINE_LIMIT, REPLY_LIMIT, Replies
 
 PARTS = (b"\r\n", b"*", b"$", b":", b"-", b"+", b"1", b"-1", b"9", b"MOVED ", b"\x00")
 
@@ -49,6 +49,45 @@ def test_an_error_is_a_value(line: bytes, kind: type[Exception], text: str) -> N
     [error, within] = Replies().feed(line + b"\r\n*1\r\n" + line + b"\r\n")
     assert type(error) is type(within[0]) is kind
     assert str(error) == text
+
+
+MANY = b"*%d\r\n" % (ARRAY_LIMIT + 1)
+TOO_LARGE = {
+    "an array": MANY,
+    "an array within others": b"*2\r\n:1\r\n*1\r\n" + MANY,
+    "an array after a string": b"*2\r\n$8\r\n" + MANY[:8] + b"\r\n" + MANY,
+    "an array after a reply": b"+OK\r\n*-1\r\n" + MANY,
+    "an error": b"-ERR " + b"y" * LINE_LIMIT + b"\r\n",
+    "a line without an end": b"+" + b"A" * (LINE_LIMIT + 1),
+    "a string": b"$4000000000\r\n" + b"A" * (REPLY_LIMIT + 1),
+    "many short strings": b"*%d\r\n" % ARRAY_LIMIT + (b"$999\r\n" + b"A" * 999 + b"\r\n") * (REPLY_LIMIT // 1000 + 1),
+}
+
+
+@pytest.mark.parametrize("size", [1, 5, 4096, 65_536], ids=str)
+@pytest.mark.parametrize("sent", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_what_is_too_large_is_refused_however_it_is_cut(sent: bytes, size: int) -> None:
+    size = max(size, len(sent) // 1000)
+    with pytest.raises(InvalidResponse, match=r"more than \d+ (bytes|items)"):
+        _feed(Replies(), sent, size)
+
+
+def _feed(replies: Replies, sent: bytes, size: int) -> None:
+    for at in range(0, len(sent), size):
+        replies.feed(sent[at : at + size])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_strings_may_look_like_arrays(seed: int) -> None:
+    chance = random.Random(seed)
+    texts = [b"".join(chance.choices((MANY, b"\r\n", b"$9999999\r\n", b"x" * 50), k=30)) for _ in range(50)]
+    data = b"*50\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(text), text) for text in texts) + b"+OK\r\n"
+    replies, found, at = Replies(), [], 0
+    while at < len(data):
+        size = chance.choice((1, 2, 3, 7, 100, 5_000))
+        found += replies.feed(data[at : at + size])
+        at += size
+    assert found == [texts, b"OK"]
 
 
 GARBAGE = (
