@@ -134,7 +134,7 @@ class _Kept:
 class _OfAgent:
     """What decides for an agent on an origin: one answer, or rules with the answers by their numbers, or each row."""
 
-    __slots__ = ("agent", "answers", "constant", "kept", "plain", "rules", "with_query")
+    __slots__ = ("agent", "answers", "constant", "file", "plain", "rules", "version", "with_query")
 
     def __init__(
         self,
@@ -143,7 +143,10 @@ class _OfAgent:
         agent: Agent | None = None,
         rules: AgentRules | None = None,
     ) -> None:
-        self.constant, self.kept, self.agent, self.rules = constant, kept, agent, rules
+        self.constant, self.agent, self.rules = constant, agent, rules
+        # Not `kept`, which has this: a cycle would keep the file until the collector runs.
+        self.file = None if kept is None else kept.file
+        self.version = None if kept is None else kept.version
         self.answers: dict[int, _Row] = {}
         self.plain: Matcher | None = None
         self.with_query: Matcher | None = None
@@ -510,20 +513,21 @@ class _Decider:
                 if self.options.purposes and reading.terms(rules.selection, agent).usage is not None:
                     return _BY_ROW  # statements about usage have paths of their own
                 return _OfAgent(None, kept, agent, rules)
-        return _OfAgent(self._decided(kept, agent, "/"), kept, agent)
+        return _OfAgent(self._decided(kept.file, kept.version, agent, "/"), kept, agent)
 
     def _answer(self, group: _OfAgent, number: int) -> _Row | None:
         """The answer of a group by the number of a rule; None if it decides row by row."""
-        if group.kept is None or group.agent is None or (group.constant is not None and number != _ROBOTS_TXT):
+        if group.file is None or group.agent is None or (group.constant is not None and number != _ROBOTS_TXT):
             return group.constant
         answer = group.answers.get(number)
         if answer is None:
             if number == _ROBOTS_TXT or group.rules is None:
-                answer = self._decided(group.kept, group.agent, ROBOTS_PATH)
+                answer = self._decided(group.file, group.version, group.agent, ROBOTS_PATH)
             else:
                 dialect = dialect_of(self.options.dialect, group.agent)
                 verdict = group.rules.verdict(number)
-                answer = _written(group.kept.file.decision(verdict, group.agent, dialect, self.options.at), group.kept)
+                found = group.file.decision(verdict, group.agent, dialect, self.options.at)
+                answer = _written(found, group.version)
             if len(group.answers) >= _ANSWERS:
                 group.answers.clear()
             group.answers[number] = answer
@@ -554,12 +558,15 @@ class _Decider:
         if agent is None:
             return _NO_AGENT
         row = self._bundle.row(target.origin.with_profile(self._profile(agent)))
-        return _UNKNOWN if row == _NONE else self._decided(self._bundle._file(row), agent, target.path)
+        if row == _NONE:
+            return _UNKNOWN
+        kept = self._bundle._file(row)
+        return self._decided(kept.file, kept.version, agent, target.path)
 
-    def _decided(self, kept: _Kept, agent: Agent, path: str) -> _Row:
+    def _decided(self, file: File, version: str | None, agent: Agent, path: str) -> _Row:
         dialect, purposes, at, _, forbidden, _ = self.options
-        found = kept.file.decide(path, agent, dialect=dialect, purpose=purposes, at=at, forbidden=forbidden)
-        return _written(found, kept)
+        found = file.decide(path, agent, dialect=dialect, purpose=purposes, at=at, forbidden=forbidden)
+        return _written(found, version)
 
 
 _BY_ROW: Final = _OfAgent()
@@ -575,9 +582,9 @@ def _origin(url: str) -> Origin | None:
         return None
 
 
-def _written(it: Decision, kept: _Kept) -> _Row:
+def _written(it: Decision, version: str | None) -> _Row:
     interval = None if it.rate is None else it.rate.interval
-    return (it.verdict.value, it.reason.value, it.rule, it.line, interval, kept.version)
+    return (it.verdict.value, it.reason.value, it.rule, it.line, interval, version)
 
 
 def _strings(batch: pa.RecordBatch, name: str) -> pa.Array:

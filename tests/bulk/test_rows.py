@@ -16,6 +16,7 @@ from robots_core.arrow import BUNDLE_SCHEMA, SCHEMA, Bundle, MissingOrigins, dec
 from robots_core.outcomes import BadOutcome
 from robots_core.purposes.policy import PURPOSES
 from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.robots_txt import RobotsTxt
 from tests.bulk.bundles import bundle_of
 from tests.core.library import AT, answers
 from tests.core.questions import Asked, files, host, questions
@@ -238,6 +239,21 @@ def test_the_last_row_of_a_column_of_2_gib_is_decided() -> None:
             found = decide(pa.record_batch([urls, ["A"]], names=["url", "agent"]), Bundle(TABLE))
             assert found["reason"].to_pylist() == ["bad_url"]
             del urls, buffers, found
+
+
+def test_a_file_that_is_no_longer_kept_is_freed_without_the_collector() -> None:
+    def parsed_files() -> int:
+        return sum(type(it) is RobotsTxt for it in gc.get_objects())
+
+    gc.collect()
+    before, bundle = parsed_files(), Bundle(TABLE, keep_bytes=1)
+    gc.disable()
+    try:
+        decide(batch_of(QUESTIONS[:2000]), bundle)
+        assert bundle.parsed > 500
+        assert parsed_files() - before <= 1
+    finally:
+        gc.enable()
 
 
 def test_a_version_may_be_a_number() -> None:
