@@ -24,12 +24,19 @@ _HEAD: Final = 600  # bytes for all but the agents: an origin's URL has at most 
 
 
 class ChangedAgents(BaseModel):
-    """What changed for agents that share the same changes; `*` stands for all that the files do not name."""
+    """What changed for agents that share the same changes.
 
-    agents: list[str] = Field(description="The first of them, as written in the files.")
+    `*` stands for all that obey the group for `*` and have no other, by none of the tokens of their chain. Known
+    crawlers that go by the group of another, as YandexBot goes by Yandex's, are named; one of AGENTS_FILE is found
+    under the token that it goes by.
+    """
+
+    agents: list[str] = Field(description="The first of them: as written in the files, then those that go by these.")
     more_agents: int = 0
     lost: list[str] = Field(description="Sample paths that were allowed before and are not any more.")
-    lost_paths: int = Field(description="How many such paths were found: one is tried for each pattern of either file.")
+    lost_paths: int = Field(
+        description="How many such paths were found: one or two are tried for each pattern of either file."
+    )
     gained: list[str] = Field(description="Sample paths that are allowed now and were not before.")
     gained_paths: int = 0
     rates: bool = Field(description="Whether their crawl rates changed.")

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robots_core import File, UnknownDialect, read
@@ -15,6 +15,7 @@ from robots_core.diff.witness import witness
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from robots_core.robots.agents import read_agent
 from robots_core.robots.dialects import DIALECTS
+from robots_core.robots.dialects.dialect import Dialect
 from robots_core.robots.judge import judge
 from robots_core.robots.lines import readable
 from robots_core.robots.robots_txt import RobotsTxt
@@ -89,23 +90,144 @@ def test_reported_verdicts_are_those_of_the_files(one: bytes, other: bytes, dial
                 assert was.permission is not now.permission
 
 
-@given(FILES, FILES, READERS)
-def test_every_change_of_a_drawn_path_is_reported(one: bytes, other: bytes, dialect: Any) -> None:
-    before, after = RobotsTxt(one), RobotsTxt(other)
-    found = changes(read(one), read(other), dialect.name)
+RULES = [
+    *[
+        "/",
+        "/$",
+        "/p",
+        "/p$",
+        "/p/",
+        "/p/$",
+        "/pub",
+        "/pub$",
+        "/*.php",
+        "/*.php$",
+        "/a*b",
+        "/a*b$",
+        "/p*",
+        "/*p",
+        "/p/q",
+    ],
+    *["*.php$", "/p/*.php$", "/a?b", "/a/index.htm", "/a/", "/%70", "/caf\u00e9", "", "/p/[ab]", "/p?q=*"],
+]
+AGENT_LINES = ["User-agent: *", "User-agent: Zz", "User-agent: Googlebot", "User-agent: Yandex"]
+FILE_LINES = st.one_of(
+    st.tuples(st.sampled_from(["Allow", "Disallow"]), st.sampled_from(RULES)).map(": ".join),
+    st.sampled_from([*AGENT_LINES, "Robot-version: 2.0", ""]),
+)
+ENDS = ["", "x", "$", "/", "/x", ".php", ".phpx", "b", "bx"]
+UNIVERSE = sorted(
+    {
+        "/" + begin + end
+        for begin in (
+            "",
+            "p",
+            "pub",
+            "p/",
+            "p/q",
+            "a",
+            "axx",
+            "a?b",
+            "a/",
+            "a/index.htm",
+            "caf%C3%A9",
+            "p/a",
+            "p?q=",
+            "zp",
+        )
+        for end in ENDS
+    }
+)
+ASKED = ["*", "Unnamed", "Zz", "Googlebot", "Googlebot-Image", "Applebot", "Yandex", "YandexBot"]
+"""Agents of groups, of none, and of the groups of others."""
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """A file, and the same after a few edits: lines that come, go, change places, or gain or lose their last `$`."""
+    before = ["User-agent: *", *draw(st.lists(FILE_LINES, min_size=1, max_size=8))]
+    after = list(before)
+    for kind in draw(st.lists(st.sampled_from(["add", "drop", "swap", "end"]), min_size=1, max_size=3)):
+        at = draw(st.integers(0, max(0, len(after) - 1)))
+        if kind == "add":
+            after.insert(at, draw(FILE_LINES))
+        elif len(after) > 1 and kind == "drop":
+            after.pop(at)
+        elif len(after) > 1 and kind == "swap":
+            after[at - 1], after[at] = after[at], after[at - 1]
+        elif kind == "end" and "llow" in after[at]:
+            after[at] = after[at].removesuffix("$") + "$" * (not after[at].endswith("$"))
+    return before, after
+
+
+def assert_all_named(before: str, after: str, dialect: Dialect) -> None:
+    """Each agent with a path that changed is named with a path that changed likewise, and nothing else is."""
+    old, new = RobotsTxt(before.encode()), RobotsTxt(after.encode())
+    found = diff(before, after, dialect.name)
+    named = {name.lower(): {it.gained for it in change.paths} for change in found.agents for name in change.agents}
     assert not found.truncated
-    known = {(name.lower(), it.path) for change in found.agents for name in change.agents for it in change.paths}
-    lines = (one + b"\n" + other).lower().splitlines()
-    for name in ("*", *(name for name in ("a", "b/2", "googlebot") if f"user-agent: {name}".encode() in lines)):
+    for name in ASKED:
         agent = read_agent(name)
-        drawn = {"/"}
-        for robots in (before, after):
-            selection = robots.reading(dialect).select(agent)
-            rules = [rule for group in selection.groups for rule in group.rules] if selection else []
-            drawn |= {path for _, _, value in rules if value and (path := witness(value.decode("latin-1")))}
-        for path in drawn if dialect.name != "draft1996" else ():
-            verdicts = [robots.judge(dialect, agent, path).permission for robots in (before, after)]
-            assert ((agent.token.lower(), path) in known) == (verdicts[0] is not verdicts[1])
+        changed: dict[bool, str] = {}
+        for path in UNIVERSE:
+            was, now = (robots.judge(dialect, agent, path).permission for robots in (old, new))
+            if was is not now:
+                changed.setdefault(now is Permission.ALLOW, path)
+        reported = named.get(name.lower() if name in followers(before + after, dialect) else "*", set())
+        assert changed.keys() <= reported, (name, changed, reported)
+
+
+def followers(text: str, dialect: Dialect) -> list[str]:
+    """The agents that a line of the text is for, so that `*` does not speak for them."""
+    tokens = {
+        line.partition(": ")[2].lower() for line in text.replace("User", "\nUser").splitlines() if line[:1] == "U"
+    }
+    in_draft = dialect.name == "draft1996"
+    return [
+        name
+        for name in ASKED
+        if any(token in tokens for token in dialect.tokens(read_agent(name)))
+        or (in_draft and any(name.lower() in token for token in tokens))
+    ]
+
+
+@given(edits(), READERS)
+@settings(max_examples=150)
+def test_each_agent_with_a_changed_path_is_named(files: tuple[list[str], list[str]], dialect: Dialect) -> None:
+    before, after = ("\n".join(lines) + "\n" for lines in files)
+    assert_all_named(before, after, dialect)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize("pattern", ["/", "/pub", "/p/", "/*.php", "/a*b", "*.php", "/p*", "/p/q", "/caf\u00e9"])
+@pytest.mark.parametrize("rules", ["Disallow: {}", "Disallow: /\nAllow: {}", "Allow: /\nDisallow: {}"])
+def test_an_end_that_comes_or_goes_is_a_change(rules: str, pattern: str, dialect: Dialect) -> None:
+    one, other = ("User-agent: *\n" + rules.format(text) + "\n" for text in (pattern, pattern + "$"))
+    assert_all_named(one, other, dialect)
+    assert_all_named(other, one, dialect)
+
+
+@pytest.mark.parametrize("dialect", ["seznam", "v2"])
+@pytest.mark.parametrize("pattern", ["/p/", "/", "/pub", "/p/[ab]", "/a?b", "/p/*.php", "/p*", "/*p"])
+def test_a_version_that_comes_or_goes_is_a_change(pattern: str, dialect: str) -> None:
+    one, other = (f"User-agent: SeznamBot\n{line}Disallow: {pattern}\n" for line in ("", "Robot-version: 2.0\n"))
+    for before, after in ((one, other), (other, one)):
+        assert_all_named(before, after, DIALECTS[dialect])
+        changed = not pattern.endswith("p*")
+        assert [it.agents for it in diff(before, after, dialect).agents] == [("SeznamBot",)] * changed
+
+
+def test_crawlers_that_go_by_the_group_of_another_are_named_with_it() -> None:
+    [found] = diff("User-agent: Yandex\nDisallow: /q\n", "User-agent: Yandex\nDisallow: /\n").agents
+    assert found.agents[0] == "Yandex"
+    assert "YandexBot" in found.agents
+    [found] = diff("User-agent: *\nDisallow: /q\n", "User-agent: *\nDisallow: /\n").agents
+    assert found.agents == ("*",)
+
+
+def test_a_path_that_two_patterns_match_can_change_alone() -> None:
+    [found] = diff("User-agent: *\nDisallow: /dir/\n", "User-agent: *\nDisallow: /dir/\nAllow: /*.php$\n").agents
+    assert [(it.path, it.gained) for it in found.paths] == [("/dir/x.php", True)]
 
 
 LINES = st.sampled_from(
@@ -280,7 +402,8 @@ def test_a_comparison_costs_no_more_judgements_than_its_work(monkeypatch: pytest
         judged.clear()
         diff(everyone, everyone + lines, "v2")
         counts.append(len(judged))
-    assert counts[0] == 2 * 4001
+    # A path at the end of each pattern, and one behind it.
+    assert counts[0] == 2 * 8001
     assert counts[1] < 2 * 1500
 
 

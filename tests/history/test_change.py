@@ -30,6 +30,21 @@ def test_agents_with_lost_and_gained_paths_are_named() -> None:
     assert (agents.rates, agents.more_agents, found.truncated) == (False, 0, False)
 
 
+def test_a_path_that_is_lost_behind_the_end_of_a_pattern_is_reported() -> None:
+    [agents] = change(file("User-agent: *\nDisallow: /$\n"), file("User-agent: *\nDisallow: /\n")).agents
+    assert (agents.agents, agents.lost, agents.gained) == (["*"], ["/x"], [])
+    [agents] = change(
+        file("User-agent: SeznamBot\nDisallow: /p$\n"), file("User-agent: SeznamBot\nDisallow: /p\n")
+    ).agents
+    assert (agents.agents, agents.lost) == (["SeznamBot"], ["/px"])
+
+
+def test_crawlers_that_go_by_the_group_of_another_are_named_behind_it() -> None:
+    [agents] = change(file("User-agent: Yandex\nDisallow: /q\n"), file("User-agent: Yandex\nDisallow: /\n")).agents
+    assert agents.agents[0] == "Yandex"
+    assert "YandexBot" in agents.agents
+
+
 def test_a_changed_rate_is_reported() -> None:
     [agents] = change(file("User-agent: *\nCrawl-delay: 1\n"), file("User-agent: *\nCrawl-delay: 9\n")).agents
     assert (agents.agents, agents.lost_paths, agents.rates) == (["*"], 0, True)

@@ -71,7 +71,10 @@ class RatesChangeOut(BaseModel):
 class AgentsChangeOut(BaseModel):
     """What changed for agents that share the same changes: their rules, sample paths, and rates."""
 
-    agents: list[str] = Field(description="As written in the files; `*` stands for all others.")
+    agents: list[str] = Field(
+        description="As written in the files, then known crawlers that go by the group of these, as YandexBot goes by"
+        " Yandex's; `*` stands for all others that obey the group for `*`."
+    )
     added: list[RuleOut]
     removed: list[RuleOut]
     paths: list[PathChangeOut]
@@ -81,7 +84,8 @@ class AgentsChangeOut(BaseModel):
 class DiffOut(BaseModel):
     """What changed between two versions as `dialect` reads them, for each agent that either names, and for `*`.
 
-    For every pattern in either file, one path that it matches is decided by both. Agents without changes are left out.
+    For every pattern in either file, a path at its end, and one behind it where it need not match there, are decided by
+    both; so are paths where patterns meet, if no other changed alike. Agents without changes are left out.
     """
 
     url: str

@@ -1,20 +1,24 @@
 """What changed from one robots.txt to another: rules, paths that became allowed or disallowed, rates, by agent.
 
-Not all paths can be tried, so one is drawn from each pattern of either file and judged by both files. Costs do not
-depend on the direction: the changes from the second file to the first are the same, reversed.
+Not all paths can be tried, so some are drawn from the patterns of either file and judged by both files: at the end of
+each pattern, behind the end of those that need not match there, and where two patterns meet, as far as the others show
+no path that became allowed, or none that no longer is. Costs do not depend on the direction: the changes from the
+second file to the first are the same, reversed.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, KeysView
 from dataclasses import dataclass
+from itertools import chain, islice, product
 from typing import NamedTuple
 
-from robots_core.diff.witness import Pattern, witness
+from robots_core.diff.witness import Pattern, composed, drawn, filler
 from robots_core.file import File, dialect_named
-from robots_core.robots.agents import AGENT_LIMIT, STAR, Agent, read_agent
+from robots_core.robots.agents import AGENT_LIMIT, STAR, Agent, known_agents, read_agent
 from robots_core.robots.dialects import Dialect
 from robots_core.robots.groups import Group, Groups, Selection, tokens_of
 from robots_core.robots.judge import judge
 from robots_core.robots.lines import Directive, readable
+from robots_core.robots.patterns import INDEX_PAGE, compile_seznam
 from robots_core.robots.rates import Span, schedule
 from robots_core.robots.robots_txt import Reading
 from robots_core.robots.verdict import Permission, Verdict
@@ -28,6 +32,9 @@ WORK = 1_000_000
 REPORT_CHARACTERS = 500_000
 """Characters of all paths that are reported, and as many of everything else."""
 
+COMPOSED = 200
+"""How many paths where two patterns meet are tried for agents with the same groups."""
+
 LONGEST_PATTERN = 2000
 """Characters of the longest pattern that a path is drawn from."""
 
@@ -36,7 +43,9 @@ _BYTES_PER_COST = 100  # of both files, for a dialect that searches all User-age
 # How many stars, or globs, cost 1 for a short path, and how many characters of it cost 1 more.
 _STARS_PER_COST, _STAR_PATH = 256, 64
 _GLOBS_PER_COST, _GLOB_PATH = 6, 32
+_PAIRS = 10 * COMPOSED  # of patterns that may meet
 _WILD = frozenset("*?[")
+_INDEX_PAGE = INDEX_PAGE.decode()
 
 
 class _Wild(NamedTuple):
@@ -94,7 +103,10 @@ class Changes:
 def changes(
     before: File, after: File, dialect: str = "rfc9309", *, forbidden: bool = False, work: int = WORK
 ) -> Changes:
-    """Compare two files, or outcomes without one, as `dialect` reads them: for `*` and every agent that either names.
+    """Compare two files, or outcomes without one, as `dialect` reads them.
+
+    They are compared for `*`, for every agent that either names, and for the known crawlers that have no group of their
+    own and go by that of such an agent, as Applebot goes by Googlebot's. `*` is all others that obey the group for `*`.
 
     `forbidden`: whether a 401 or 403 closes the site; `work` is what the comparison may cost. Raises UnknownDialect.
     """
@@ -183,32 +195,58 @@ class _Paths:
         self._literal = dialect.name == "draft1996"
 
     def compare(self, before: Collection[Pattern], after: Collection[Pattern], agent: Agent) -> tuple[PathChange, ...]:
-        drawn_before, drawn_after = self._drawn(before), self._drawn(after)
+        old, new = self._short(before), self._short(after)
+        fill = filler([*old, *new])
+        drawn_before, drawn_after = self._drawn(old, fill), self._drawn(new, fill)
         wild = _Wild(0, 0) if self._literal else _wild([*before, *after])
         found: list[PathChange] = []
         for path in ("/", *sorted(drawn_before ^ drawn_after), *sorted(drawn_before & drawn_after)):
-            if not self._budget.spend(_path_cost(path, wild)):
+            if not self._try(path, wild, agent, found):
                 break
-            change = PathChange(path, self._judge(self._before, agent, path), self._judge(self._after, agent, path))
-            if change.before.permission is change.after.permission:
-                continue
-            rules = sum(len(it.rule.directive.value) for it in change[1:] if it.rule)
-            if not self._budget.report_path(len(path) + rules):
-                break
-            found.append(change)
+        else:
+            self._compose(old, new, fill, wild, agent, found)
         return tuple(sorted(found, key=lambda change: change.path))
 
-    def _drawn(self, patterns: Iterable[Pattern]) -> set[str]:
-        """A path for each pattern; for one of version 2.0 another as dialects read it that do not know that version."""
-        paths: set[str | None] = set()
-        for _, pattern, version_2 in patterns:
-            if len(pattern) > LONGEST_PATTERN:
-                self._budget.exceeded = True
-                continue
-            paths.add(witness(pattern, literal=self._literal))
-            if version_2:
-                paths.add(witness(pattern, glob=True))
-        return {path for path in paths if path is not None and path != "/"}
+    def _try(self, path: str, wild: _Wild, agent: Agent, found: list[PathChange]) -> bool:
+        """Judge a path and append it to `found` if the verdict changed; False if a limit is reached."""
+        if not self._budget.spend(_path_cost(path, wild)):
+            return False
+        change = PathChange(path, self._judge(self._before, agent, path), self._judge(self._after, agent, path))
+        if change.before.permission is change.after.permission:
+            return True
+        rules = sum(len(it.rule.directive.value) for it in change[1:] if it.rule)
+        if not self._budget.report_path(len(path) + rules):
+            return False
+        found.append(change)
+        return True
+
+    def _compose(
+        self, old: set[Pattern], new: set[Pattern], fill: str, wild: _Wild, agent: Agent, found: list[PathChange]
+    ) -> None:
+        """Try paths where a pattern that changed meets another one, until some were gained and some lost."""
+        changed = old ^ new
+        paths = set() if self._literal else islice(_meetings(changed, old | new, fill), COMPOSED)
+        ways = {change.gained for change in found}
+        for path in sorted(set(paths)):
+            if len(ways) > 1:
+                return
+            further: list[PathChange] = []
+            if not self._try(path, wild, agent, further):
+                return
+            found += (change for change in further if change.gained not in ways)
+            ways |= {change.gained for change in further}
+
+    def _short(self, patterns: Collection[Pattern]) -> set[Pattern]:
+        short = {pattern for pattern in patterns if len(pattern.text) <= LONGEST_PATTERN}
+        self._budget.exceeded |= len(short) < len(patterns)
+        return short
+
+    def _drawn(self, patterns: Iterable[Pattern], fill: str) -> set[str]:
+        paths = {path for pattern in patterns for path in drawn(pattern, literal=self._literal, fill=fill)}
+        if self._dialect.name == "google":
+            # An Allow of an index page is one of its directory, too (spec D10).
+            paths |= {path.rpartition("/")[0] + "/" for path in paths if _INDEX_PAGE in path.rpartition("/")[2]}
+        return paths - {"/"}
 
     def _judge(self, file: File, agent: Agent, path: str) -> Verdict:
         return judge(file.access, file.robots, self._dialect, agent, path, forbidden=self._forbidden)
@@ -268,11 +306,22 @@ class _Comparison:
         names.pop(STAR, None)
         if len(names) > COMPARED_AGENTS:
             self._budget.exceeded = True
-        return [read_agent(STAR), *(read_agent(names[token]) for token in sorted(names)[:COMPARED_AGENTS])]
+        named = [read_agent(names[token]) for token in sorted(names)[:COMPARED_AGENTS]]
+        return [read_agent(STAR), *named, *self._followers(names.keys())]
+
+    def _followers(self, names: KeysView[str]) -> list[Agent]:
+        """The known crawlers that neither file names and that go by a group for one of these names."""
+        known = {token: agent for token, agent in known_agents().items() if token not in names}
+        if self._dialect.name == "draft1996":
+            # A record is for all whose name is within the one that it has (spec E2).
+            text = "\n".join(names)
+            return [agent for token, agent in sorted(known.items()) if token in text]
+        return [agent for _, agent in sorted(known.items()) if not names.isdisjoint(self._dialect.tokens(agent))]
 
     def _difference(self, pair: _Pair, agent: Agent) -> _Difference | None:
         """What changed for the agents of these groups; None for nothing, as far as it was compared."""
-        old, new = _RuleSet(), _RuleSet()
+        reads_versions = self._dialect.compile is compile_seznam
+        old, new = (_RuleSet(reads_versions=reads_versions) for _ in pair)
         for groups, rules in zip(pair, (old, new), strict=True):
             for group in groups:
                 positions = group.rule_positions
@@ -316,9 +365,13 @@ class _Comparison:
 
 
 class _RuleSet:
-    """The rules of some groups: as written, the first of each that are equal, and their patterns."""
+    """The rules of some groups: as written, the first of each that are equal, and their patterns.
 
-    def __init__(self) -> None:
+    `reads_versions`: whether the dialect knows Robot-version (spec F12).
+    """
+
+    def __init__(self, *, reads_versions: bool) -> None:
+        self._reads_versions = reads_versions
         self.written: list[tuple[str, bytes] | bool] = []
         self.first: dict[tuple[str, bytes], Directive] = {}
         self.patterns: set[Pattern] = set()
@@ -326,7 +379,7 @@ class _RuleSet:
 
     def begin(self, group: Group) -> None:
         """Continue with the rules of `group`."""
-        self._version_2 = group.version_2
+        self._version_2 = self._reads_versions and group.version_2
         self.written.append(self._version_2)
 
     def add(self, rule: Directive) -> None:
@@ -336,6 +389,14 @@ class _RuleSet:
         self.first.setdefault(written, rule)
         if rule.value:
             self.patterns.add(Pattern(rule.key, rule.value.decode("latin-1"), self._version_2))
+
+
+def _meetings(changed: Collection[Pattern], patterns: Collection[Pattern], fill: str) -> Iterator[str]:
+    """Paths that two patterns match, one of which changed and one of which has a wildcard."""
+    wild = sorted(pattern for pattern in patterns if "*" in pattern.text)
+    pairs = chain(product(wild, sorted(changed)), product((it for it in wild if it in changed), sorted(patterns)))
+    for one, other in islice(pairs, _PAIRS):
+        yield from composed(one, other, fill)
 
 
 def _wild(patterns: Collection[Pattern]) -> _Wild:
