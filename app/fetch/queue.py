@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from app.loop.caller_slots import CallerSlots
+from app.loop.admission import Admission
 from robots_core.robots.access import Busy
 
 PROMPT = 0.2
@@ -22,7 +22,7 @@ class _Slot:
 class FetchQueue:
     """Admits `concurrency` fetches at once and lets `waiting` more wait, each for `timeout` seconds in all.
 
-    The callers that they are for take turns (CallerSlots), so one caller's thousand new origins delay those of another
+    The callers that they are for take turns (Admission), so one caller's thousand new origins delay those of another
     by one fetch each, and do not keep them out.
 
     A fetch that takes longer than PROMPT of its time gives its slot to the next one and counts as slow from then on, so
@@ -32,7 +32,7 @@ class FetchQueue:
 
     def __init__(self, *, timeout: float, concurrency: int, slow: int, waiting: int) -> None:
         self._timeout = timeout
-        self._slots = CallerSlots(concurrency, waiting, self.busy)
+        self._slots = Admission(concurrency, waiting, self.busy)
         self._slow_limit = slow
         self._slow = 0
         self._admitted = 0

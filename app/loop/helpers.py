@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from app.loop.caller_slots import CallerSlots
+from app.loop.admission import Admission
 from app.loop.helper_process import ANSWER, CALL, REPLY_LIMIT, CallOutcome
 from app.loop.work_turns import Overloaded
 from robots_core.robots.access import Busy
@@ -152,7 +152,7 @@ class Helpers:
 
         `refused` is called with "helpers" for each call that gets no helper in time.
         """
-        self._slots = CallerSlots(helpers, WAITING, self._refusal)
+        self._slots = Admission(helpers, WAITING, self._refusal)
         self._seconds = seconds
         self._called = called
         self._refused = refused

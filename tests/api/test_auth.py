@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from redis.asyncio import Redis
 
 from app.api import problems
-from app.api.middleware.auth import OPEN, KeyCheck, admin, charge
+from app.api.middleware.auth import OPEN, KeyCheck, admin, caller_of, charge
 from app.auth.keys import Scope, load_keys, new_key
 from app.auth.quotas import Quotas
 from app.main.application import ROUTES
@@ -379,3 +379,21 @@ async def test_status_answer_needs_a_key_and_counts_for_its_quota(store_url: str
         answered = [await ask(service, bearer(LIMITED), path) for _ in range(4)]
         assert [response.status_code for response in answered] == [403, 403, 403, 429]
         assert [response.headers.get("robots-verdict") for response in answered] == ["disallow"] * 3 + [None]
+
+
+@pytest.mark.parametrize(
+    ("address", "caller"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("::1", "::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("192.0.2.7:4711", "192.0.2.7:4711"),
+        ("", ""),
+    ],
+)
+def test_a_caller_without_a_key_is_an_address_or_a_network_of_ipv6(address: str, caller: str) -> None:
+    assert caller_of({"client": (address, 1), "state": {}}) == caller

@@ -41,7 +41,7 @@ async def test_callers_take_turns_each_in_its_order() -> None:
     fetches = Fetches()
     tasks = [*await fetches.start("a", 7), *await fetches.start("b", 3), *await fetches.start("c", 1)]
     assert await fetches.end(tasks) == [None] * 11
-    assert fetches.begun == ["a0", "a1", "b0", "c0", "a2", "b1", "a3", "b2", "a4", "a5", "a6"]
+    assert fetches.begun == ["a0", "c0", "b0", "a1", "b1", "a2", "b2", "a3", "a4", "a5", "a6"]
     assert (fetches.queue.in_flight, fetches.queue.waiting) == (0, 0)
 
 
@@ -66,7 +66,7 @@ async def test_full_queue_refuses_the_caller_with_most() -> None:
         await fetches.one("b", "one too many")  # "a" has no more than it would have itself
     other = await fetches.start("c", 1)
     results = await fetches.end([*tasks, *other])
-    assert [isinstance(result, Busy) for result in results] == [False, False, True, False, False, False]
+    assert [isinstance(result, Busy) for result in results] == [False, False, False, False, True, False]
     assert fetches.queue.waiting == 0
 
 

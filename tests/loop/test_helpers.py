@@ -260,7 +260,7 @@ async def test_callers_take_turns() -> None:
 
     async with Called() as helpers:
         await asyncio.gather(*(ask(helpers, caller) for caller in "aaaaab"))
-        assert ended == ["a", "a", "b", "a", "a", "a"]
+        assert ended == ["a", "b", "a", "a", "a", "a"]
 
 
 SERVICE = """

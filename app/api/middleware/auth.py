@@ -6,6 +6,8 @@ Without API keys, that is the operator's token, which the service makes at its s
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import lru_cache
+from ipaddress import IPv6Address, IPv6Network
 
 from fastapi import Request
 from starlette.datastructures import MutableHeaders
@@ -43,12 +45,25 @@ def keys_required(scope: Scope) -> bool:
 
 
 def caller_of(scope: Scope) -> str:
-    """Whom the request is from: the id of its API key, else its address."""
+    """Whom the request is from: the id of its API key, else its address, or the /64 of its IPv6 address."""
     key = key_of(scope)
     if key is not None:
         return key.id
     client = scope.get("client")
-    return client[0] if client else ""
+    address: str = client[0] if client else ""
+    return _network_of(address) if ":" in address else address
+
+
+@lru_cache(maxsize=1024)
+def _network_of(address: str) -> str:
+    """The /64 of an IPv6 address, which one host may use as it likes (RFC 6177, RFC 8981); IPv4 in IPv6 as IPv4."""
+    try:
+        parsed = IPv6Address(address.partition("%")[0])
+    except ValueError:  # what a proxy sent in X-Forwarded-For
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
 def admin(request: Request) -> str:

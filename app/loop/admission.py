@@ -1,20 +1,26 @@
 """Slots for work, such as fetches: how much runs at once, how much waits, and for whom."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from typing import TypeAlias
+from itertools import takewhile
+from typing import Final, TypeAlias
+
+LATELY: Final = 10.0
+"""Seconds after which what callers asked for while no slot was free counts half."""
 
 _Line: TypeAlias = deque[asyncio.Future[bool]]
 """The waiting work of a caller. The result is whether it has a slot; without one it has lost its place."""
 
 
-class CallerSlots:
+class Admission:
     """Admits as much work at once as there are `slots`, and lets `waiting` more wait.
 
-    The callers that it is for take turns, each in the order of its work. When all places are taken, a caller with less
-    waiting work takes the place of the last of the caller with most. So the work of one caller, however much it is,
-    delays that of another by one piece each, and does not keep it out.
+    The callers that it is for take turns, each in the order of its work; one that asked for less lately has its first
+    turn before those that asked for more. When all places are taken, a caller with less waiting work takes the place of
+    the last of the caller with most. If all have one piece, that of the caller that asked for most lately makes room.
+    So the work of one caller, however much it is, delays that of another by one piece each, and many callers that ask
+    again and again do not keep out one that asks now and then.
     """
 
     def __init__(self, slots: int, waiting: int, busy: Callable[[], Exception]) -> None:
@@ -23,6 +29,8 @@ class CallerSlots:
         self._waiting_limit = waiting
         self._waiting = 0
         self._lines: dict[str, _Line] = {}  # by caller; the first is the next
+        self._asked: Counter[str] = Counter()  # while no slot was free, by caller
+        self._halved_at = 0.0
         self._busy = busy
 
     @property
@@ -38,10 +46,12 @@ class CallerSlots:
         if self._free > 0:
             self._free -= 1
             return
+        loop = asyncio.get_running_loop()
+        self._note_asked(caller, loop.time())
         if self._waiting >= self._waiting_limit:
             self._displace(caller)
-        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._lines.setdefault(caller, deque()).append(turn)
+        turn: asyncio.Future[bool] = loop.create_future()
+        self._line(caller).append(turn)
         self._waiting += 1
         admitted = False
         try:
@@ -80,13 +90,31 @@ class CallerSlots:
             if not line:
                 del self._lines[caller]
 
+    def _note_asked(self, caller: str, now: float) -> None:
+        if now - self._halved_at > LATELY:
+            self._halved_at = now
+            self._asked = Counter({name: count // 2 for name, count in self._asked.items() if count > 1})
+        self._asked[caller] += 1
+
+    def _line(self, caller: str) -> _Line:
+        """The line of the caller; a new one is before the first that is of a caller that asked for more lately."""
+        line = self._lines.get(caller)
+        if line is None:
+            line, asked = deque(), self._asked[caller]
+            before = list(takewhile(lambda name: self._asked[name] <= asked, self._lines))
+            self._lines = {name: self._lines[name] for name in before} | {caller: line} | self._lines
+        return line
+
     def _displace(self, caller: str) -> None:
         """Remove the last work of the caller with most, or raise if no other has more."""
-        own = len(self._lines.get(caller, ()))
-        longest = max(self._lines, key=lambda it: len(self._lines[it]), default=caller)
-        if longest == caller or len(self._lines[longest]) <= own + 1:
+        own, asked = len(self._lines.get(caller, ())), self._asked[caller]
+        longest = max(self._lines, key=lambda it: (len(self._lines[it]), self._asked[it]), default=caller)
+        most = len(self._lines[longest]) if longest != caller else 0
+        if most <= own + 1 and not (most == 1 and own == 0 and self._asked[longest] > asked):
             raise self._busy()
         turn = self._lines[longest].pop()
+        if not self._lines[longest]:
+            del self._lines[longest]
         self._waiting -= 1
         if not turn.cancelled():
             turn.set_result(False)
