@@ -5,12 +5,9 @@ from collections.abc import Callable
 from fastapi import Request
 
 from app.api.disconnect import while_connected
-from app.api.middleware.auth import caller_of, charge_on_credit
+from app.api.middleware.auth import SECONDS_PER_REQUEST, caller_of, charge_on_credit
 from app.loop.helpers import Helpers
 from app.loop.work_turns import WorkTurns
-
-SECONDS_PER_REQUEST = 0.1
-"""CPU seconds that one request of a quota pays for; longer work is charged as several requests."""
 
 SMALL_FILE = 8 * 1024
 """Bytes of the largest file whose work runs on the event loop; nearly all robots.txt files are smaller."""

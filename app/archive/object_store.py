@@ -3,6 +3,7 @@
 An object cannot be appended to: a log, whose name ends with `.ndjson`, is a folder here, with an object for each write.
 """
 
+import io
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,7 +12,10 @@ from typing import Final
 
 from fsspec.core import url_to_fs
 
+from app.archive.files import Line
+
 _LOG: Final = ".ndjson"
+_PARTS_AT_ONCE: Final = 100
 
 
 class ObjectStore:
@@ -29,22 +33,49 @@ class ObjectStore:
         with _as_os_error():
             self._store.pipe({self._path(name): data for name, data in files.items()})
 
-    def append(self, files: Mapping[str, bytes]) -> None:
+    def append(self, files: Mapping[str, bytes]) -> dict[str, tuple[str, int]]:
         """Append whole lines to logs. They need not be in the order of the writes of several processes."""
         part = f"{time.time_ns():020}-{token_hex(4)}"
         with _as_os_error():
             self._store.pipe({f"{self._path(name)}/{part}": data for name, data in files.items()})
+        return {name: (f"{name}/{part}", 0) for name in files}
 
     def read(self, name: str) -> bytes | None:
-        """The content of an object or a log, None if there is none."""
+        """The content of an object, None if there is none."""
         with suppress(FileNotFoundError), _as_os_error():
-            if not name.endswith(_LOG):
-                data: bytes = self._store.cat_file(self._path(name))
-                return data
-            parts = self._find(self._path(name))
-            found = self._store.cat(parts) if parts else {}
-            return b"".join(found[part] for part in parts) if parts else None
+            data: bytes = self._store.cat_file(self._path(name))
+            return data
         return None
+
+    def part(self, place: str, at: int, size: int) -> bytes:
+        """`size` bytes of an object from byte `at`; none if there is no such object."""
+        with suppress(FileNotFoundError), _as_os_error():
+            data: bytes = self._store.cat_file(self._path(place), start=at, end=at + size)
+            return data
+        return b""
+
+    def lines(self, name: str) -> Iterator[Line]:
+        """The lines of a log, which is read some objects at a time."""
+        parts: list[str] = []
+        with suppress(FileNotFoundError), _as_os_error():
+            parts = self._find(self._path(name))
+        for first in range(0, len(parts), _PARTS_AT_ONCE):
+            some = parts[first : first + _PARTS_AT_ONCE]
+            with _as_os_error():
+                found = self._store.cat(some)
+            for part in some:
+                at = 0
+                for data in io.BytesIO(found[part]):
+                    yield Line(part.removeprefix(f"{self._root}/"), at, data.removesuffix(b"\n"))
+                    at += len(data)
+
+    def children(self, below: str) -> list[str]:
+        """The names in a folder."""
+        with suppress(FileNotFoundError), _as_os_error():
+            self._store.invalidate_cache()
+            found: list[str] = self._store.ls(self._path(below), detail=False)
+            return [path.rstrip("/").rpartition("/")[2] for path in found]
+        return []
 
     def names(self, below: str) -> Iterator[str]:
         """The names of all objects and logs below a folder, in order."""

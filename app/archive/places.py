@@ -3,13 +3,11 @@
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from app.archive.files import ArchiveFiles
 from app.archive.folder import Folder
 from app.files.extras import needing
-
-if TYPE_CHECKING:
-    from app.archive.archive import ArchiveFiles
 
 _OBJECTS: Final = "an archive in an object store"
 _CREDENTIALS: Final = re.compile(r"://[^@\s]*:[^@\s]*@")
@@ -25,7 +23,7 @@ def shown(place: str) -> str:
     return _CREDENTIALS.sub("://***@", place)
 
 
-def files_at(place: str) -> "ArchiveFiles":
+def files_at(place: str) -> ArchiveFiles:
     """The files of the archive at a folder or a URL. Raises ValueError for a URL that cannot be used here."""
     if not is_url(place):
         return Folder(Path(place))

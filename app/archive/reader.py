@@ -1,12 +1,15 @@
-"""Read the archive behind the history of the store, without delaying anything else."""
+"""Read the archive behind the history of the store, without delaying anything else; charged to quotas as long work."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
-from app.archive.archive import Archive
+from app.archive.archive import Archive, ArchivedPast
 from app.history.versions import Version
 from app.loop.background import in_daemon_thread
+from app.loop.spending import SPENT
 from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 
@@ -22,35 +25,28 @@ T = TypeVar("T")
 
 
 class ArchiveReader:
-    """Versions of the archive; every method raises StoreDown if it cannot be read in ARCHIVE_READ_TIME."""
+    """Versions of the archive."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._room = asyncio.Semaphore(ARCHIVE_READS)
         self._overdue = 0
 
-    async def at(self, origin: Origin, at: float) -> Version | None:
-        """The version in use at the instant `at` (Unix seconds), None if there is none."""
-        return await self._read(lambda: self._archive.at(origin, at))
+    def past(self, origin: Origin) -> "PastReader":
+        """The versions of an origin; what is read of the index is held for the next question."""
+        return PastReader(self, self._archive.past(origin))
 
-    async def by_id(self, origin: Origin, name: str) -> Version | None:
-        """The newest version whose digest begins with `name`, None if there is none."""
-        return await self._read(lambda: self._archive.by_id(origin, name))
-
-    async def around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
-        """The version before this one, and when the next one was first seen (Unix seconds)."""
-        return await self._read(lambda: self._archive.around(origin, version))
-
-    async def _read(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T]) -> T:
+        """What `work` reads in a thread. Raises StoreDown if it cannot, or not in ARCHIVE_READ_TIME."""
         if self._overdue == ARCHIVE_READS:
             raise StoreDown(_TOO_SLOW)  # at once, or a batch of questions would wait for each of them
-        reading: asyncio.Future[T] | None = None
+        reading: asyncio.Future[tuple[T, float]] | None = None
         try:
             async with asyncio.timeout(ARCHIVE_READ_TIME):
                 await self._room.acquire()
-                reading = asyncio.ensure_future(in_daemon_thread("archive", work))
+                reading = asyncio.ensure_future(in_daemon_thread("archive", partial(_timed, work)))
                 reading.add_done_callback(self._end)
-                return await asyncio.shield(reading)
+                found, seconds = await asyncio.shield(reading)
         except TimeoutError:
             if reading is not None:
                 self._overdue += 1
@@ -58,6 +54,10 @@ class ArchiveReader:
             raise StoreDown(_TOO_SLOW) from None
         except OSError as error:
             raise StoreDown(f"the archive cannot be read: {error}") from error
+        spent = SPENT.get()
+        if spent is not None:
+            spent(seconds)
+        return found
 
     def _end(self, reading: asyncio.Future[Any]) -> None:
         self._room.release()
@@ -66,3 +66,29 @@ class ArchiveReader:
 
     def _end_overdue(self, _reading: asyncio.Future[Any]) -> None:
         self._overdue -= 1
+
+
+class PastReader:
+    """Versions of one origin; every method raises StoreDown if they cannot be read in ARCHIVE_READ_TIME."""
+
+    def __init__(self, reader: ArchiveReader, past: ArchivedPast) -> None:
+        self._reader = reader
+        self._past = past
+
+    async def at(self, at: float) -> Version | None:
+        """The version in use at the instant `at` (Unix seconds), None if there is none."""
+        return await self._reader.run(lambda: self._past.at(at))
+
+    async def by_id(self, name: str) -> Version | None:
+        """The newest version whose digest begins with `name`, None if there is none."""
+        return await self._reader.run(lambda: self._past.by_id(name))
+
+    async def around(self, version: Version) -> tuple[Version | None, int | None]:
+        """The version before this one, and when the next one was first seen (Unix seconds)."""
+        return await self._reader.run(lambda: self._past.around(version))
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    """The result of `work`, and the CPU seconds that this thread took for it."""
+    begun = time.thread_time()
+    return work(), time.thread_time() - begun

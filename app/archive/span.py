@@ -1,9 +1,7 @@
 """A span of an origin's history, as a line of the archive; pure."""
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -21,8 +19,8 @@ LONGEST_LINE: Final = 256 * 1024
 """Bytes of the longest line that is read; a final URL and a Content-Type are far shorter."""
 
 
-_Instant: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=int(END_OF_TIME))]
-_Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+Instant: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=int(END_OF_TIME))]
+Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class ArchiveSpan(msgspec.Struct, frozen=True):
@@ -33,10 +31,10 @@ class ArchiveSpan(msgspec.Struct, frozen=True):
     """
 
     origin: str
-    digest: _Sha256
-    body: _Sha256 | None
-    first_seen: _Instant
-    last_seen: _Instant
+    digest: Sha256
+    body: Sha256 | None
+    first_seen: Instant
+    last_seen: Instant
     facts: dict[str, Any]
 
     @property
@@ -45,9 +43,9 @@ class ArchiveSpan(msgspec.Struct, frozen=True):
         return id_of(bytes.fromhex(self.digest))
 
     @property
-    def month(self) -> str:
-        """The month of the last fetch, as YYYY-MM."""
-        return month_of(self.last_seen)
+    def ingested(self) -> bool:
+        """Whether a caller sent its last copy."""
+        return self.facts.get("ingested") is not None
 
     def line(self) -> bytes:
         """The span as a line of JSON, with its line break."""
@@ -66,11 +64,6 @@ class ArchiveSpan(msgspec.Struct, frozen=True):
 _DECODER: Final = msgspec.json.Decoder(ArchiveSpan)
 
 
-def month_of(at: float) -> str:
-    """The month of an instant in UTC, as YYYY-MM."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m}"
-
-
 def span_of(origin: Origin, snapshot: Snapshot) -> tuple[ArchiveSpan, bytes | None]:
     """The span of a snapshot so far, and the bytes of its file."""
     access, own = snapshot.access, snapshot
@@ -80,14 +73,6 @@ def span_of(origin: Origin, snapshot: Snapshot) -> tuple[ArchiveSpan, bytes | No
     name = None if body is None else sha256(body).hexdigest()
     first, last = int(snapshot.held_since), int(snapshot.fetched_at)
     return ArchiveSpan(origin.key, digest(access).hex(), name, first, last, codec.facts_of(own)), body
-
-
-def spans_in(lines: Iterable[bytes]) -> Iterator[ArchiveSpan]:
-    """The spans in these lines; those that cannot be read are left out."""
-    for line in lines:
-        span = read_span(line)
-        if span is not None:
-            yield span
 
 
 def read_span(line: bytes) -> ArchiveSpan | None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from app.archive.archive import SEEN_EVERY, Archive
-from app.archive.span import ArchiveSpan, span_of
+from app.archive.span import LONGEST_LINE, ArchiveSpan, span_of
 from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import Snapshot
 from app.loop.background import BackgroundTask, Surviving, in_daemon_thread, periodically
@@ -29,7 +29,7 @@ SPANS_PER_WRITE: Final = 200
 KNOWN_ORIGINS: Final = 50_000
 """Origins whose last version is remembered, so that it is not written again at each fetch."""
 
-_OVERHEAD: Final = 2048  # bytes of a span and its objects, besides the body
+_OVERHEAD: Final = 2048  # bytes of a span and its objects, besides its line and the body
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +86,11 @@ class ArchiveWriter:
             if 0 <= span.last_seen - known[1] < SEEN_EVERY:
                 return
             body = None  # it is written already, or before this
-        size = _OVERHEAD + len(body or b"")
+        length = len(span.line())
+        if length > LONGEST_LINE:
+            self._lose(span, f"its line would have {length} bytes, more than the {LONGEST_LINE} that are read")
+            return
+        size = _OVERHEAD + length + len(body or b"")
         if size > self._room:
             self._lose(span, "it takes versions too slowly, or not at all")
             return

@@ -209,7 +209,7 @@ class LogVerifier:
         key = origin, version
         file = self._files.get(key)
         if file is None:
-            found = self._archive.by_id(origin, version)
+            found = self._archive.past(origin).by_id(version)
             snapshot = None if found is None or found.id != version else found.read()
             if snapshot is None:
                 raise _Undecidable(f"the archive has no version {version} of {origin.key}")

@@ -1,7 +1,7 @@
 """Parsed robots.txt files from the cache, under the recheck model of the crawler that asks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
@@ -13,7 +13,7 @@ from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.decisions.evaluate import CachedFile, Question
 from app.decisions.parsed_files import ParsedFiles, is_short
-from app.history.reader import HistoryReader
+from app.history.reader import HistoryReader, PastVersions
 from app.history.versions import History, Version, version_at
 from app.loop.reading_turns import ReadingTurns
 from robots_core.file import File
@@ -142,7 +142,7 @@ class CachedFiles:
         Others wait while there are PAST_ORIGINS such blocks.
         """
         async with self._past_slots:
-            yield PastFiles(origin, await self._history.read(origin), self._history.archived_at)
+            yield PastFiles(origin, await self._history.read(origin), self._history.archived(origin))
 
     async def refresh(self, origin: Origin, caller: str) -> CachedFile:
         """Fetch the file now, whatever the cache has. Raises Busy when the fetch queue is full."""
@@ -219,10 +219,8 @@ class PastFile(NamedTuple):
 class PastFiles:
     """The versions of one origin's file. Only the last one that was asked for stays parsed: files may be large."""
 
-    def __init__(
-        self, origin: Origin, history: History, archived: Callable[[Origin, float], Awaitable[Version | None]]
-    ) -> None:
-        """`archived` finds a version that is not in the history."""
+    def __init__(self, origin: Origin, history: History, archived: PastVersions) -> None:
+        """`archived` has versions that are not in the history."""
         self._origin = origin
         self._history = history
         self._archived = archived
@@ -242,7 +240,7 @@ class PastFiles:
 
     async def version(self, at: datetime) -> Version:
         """The version that was in use at an instant, unread. Raises NoVersion, and StoreDown for the archive."""
-        version = version_at(self._history, at.timestamp()) or await self._earlier(at.timestamp())
+        version = version_at(self._history, at.timestamp()) or await self._archived.at(at.timestamp())
         if version is None:
             raise self.no_version(at)
         return version
@@ -250,12 +248,6 @@ class PastFiles:
     def no_version(self, at: datetime) -> NoVersion:
         """The exception for an instant without a version that can be read."""
         return NoVersion(self._origin, at, self._history[0].first_seen if self._history else None)
-
-    async def _earlier(self, at: float) -> Version | None:
-        latest = None if self._latest is None else self._latest[0]
-        if latest is not None and latest.first_seen <= at <= latest.last_seen:
-            return latest  # the archive, or a version of the history that another one has divided
-        return await self._archived(self._origin, at)
 
 
 def _read(version: Version) -> CachedFile | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from app.cache.robots_cache import RobotsCache
 from app.history.versions import History, Version, with_current
@@ -16,17 +16,24 @@ class HistoryStore(Protocol):
         """The versions that have ended. Bounded in time; raises only StoreDown."""
 
 
-class VersionArchive(Protocol):
-    """Where versions are kept that are no longer in the store. Bounded in time; every method raises only StoreDown."""
+class PastVersions(Protocol):
+    """An origin's versions that are no longer in the store. Bounded in time; every method raises only StoreDown."""
 
-    async def at(self, origin: Origin, at: float) -> Version | None:
-        """The version in use at the instant `at` (Unix seconds)."""
+    async def at(self, at: float, /) -> Version | None:
+        """The version in use at the instant `at` (Unix seconds); the same object if the last question had it, too."""
 
-    async def by_id(self, origin: Origin, name: str) -> Version | None:
+    async def by_id(self, name: str, /) -> Version | None:
         """The newest version whose digest begins with `name`."""
 
-    async def around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
+    async def around(self, version: Version, /) -> tuple[Version | None, int | None]:
         """The version before this one, and when the next one was first seen (Unix seconds)."""
+
+
+class VersionArchive(Protocol):
+    """Where versions are kept that are no longer in the store."""
+
+    def past(self, origin: Origin) -> PastVersions:
+        """The versions of an origin, to ask several questions about."""
 
 
 class HistoryReader:
@@ -44,17 +51,9 @@ class HistoryReader:
         self._clock = clock
         self._archive = archive
 
-    async def archived_at(self, origin: Origin, at: float) -> Version | None:
-        """The archive's version in use at an instant (Unix seconds); raises StoreDown."""
-        return None if self._archive is None else await self._archive.at(origin, at)
-
-    async def archived_by_id(self, origin: Origin, name: str) -> Version | None:
-        """The archive's newest version whose digest begins with `name`; raises StoreDown."""
-        return None if self._archive is None else await self._archive.by_id(origin, name)
-
-    async def archived_around(self, origin: Origin, version: Version) -> tuple[Version | None, int | None]:
-        """The archive's version before this one, and when its next one was first seen; raises StoreDown."""
-        return (None, None) if self._archive is None else await self._archive.around(origin, version)
+    def archived(self, origin: Origin) -> PastVersions:
+        """The versions of an origin that the archive has, to ask several questions about."""
+        return _NOTHING if self._archive is None else self._archive.past(origin)
 
     async def read(self, origin: Origin) -> History:
         """All versions, the oldest first and the current one last; nothing is fetched. Raises StoreDown."""
@@ -63,3 +62,19 @@ class HistoryReader:
         ended = await self._store.read(origin)
         # In a thread, since the current version has to be compressed.
         return ended if current is None else await asyncio.to_thread(with_current, ended, current, self._clock())
+
+
+class _Nothing:
+    """What is known without an archive."""
+
+    async def at(self, _at: float, /) -> Version | None:
+        return None
+
+    async def by_id(self, _name: str, /) -> Version | None:
+        return None
+
+    async def around(self, _version: Version, /) -> tuple[Version | None, int | None]:
+        return None, None
+
+
+_NOTHING: Final = _Nothing()

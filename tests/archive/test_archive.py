@@ -6,13 +6,13 @@ import json
 import os
 import sys
 import threading
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -20,88 +20,39 @@ from redis.asyncio import Redis
 
 from app.archive import reader as archive_reader
 from app.archive import writer as archive_writer
-from app.archive.archive import SEEN_EVERY, Archive, ArchiveFiles, object_name
+from app.archive.archive import SEEN_EVERY, Archive, object_name
 from app.archive.folder import Folder
 from app.archive.object_store import ObjectStore
 from app.archive.places import check_writable, files_at
 from app.archive.reader import ARCHIVE_READS, ArchiveReader
-from app.archive.span import LONGEST_LINE, read_span, span_of, spans_in
+from app.archive.span import LONGEST_LINE, read_span, span_of
 from app.archive.writer import ArchiveWriter
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from app.cli import archive as archive_command
 from app.cli.exit_codes import Failed
+from app.loop.spending import SPENT
 from app.main.settings import BadSetting, Settings
 from app.store.guarded_client import StoreDown
 from robots_core.content import digest
 from robots_core.origin import Origin
-from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.robots.access import Access, Successful
 from tests.api.service import START, Service, counted, running
+from tests.archive.spans import ACCESSES, BOT, DOWN, NOW, SITE, A, B, folder_name, found, origins, write
 from tests.cli.command import run
 from tests.faults.until import until, until_so
 from tests.origins import serve, text
-
-SITE = Origin("https", "www.example.com", 443)
-BOT = SITE.with_profile("bot")
-A, B = (Successful(200, f"User-agent: *\nDisallow: /{name}\n".encode(), content_type="text/plain") for name in "ab")
-DOWN = Unreachable(Cause.SERVER_ERROR, 503)
-NOW = 1_790_000_000
-
-
-def found(access: Access, at: float) -> Snapshot:
-    failing = Failing(at, at, 1, access) if isinstance(access, Unreachable) else None
-    return Snapshot(access, at, failing=failing)
-
-
-def write(archive: Archive, *snapshots: Snapshot, origin: Origin = SITE, process: str = "p") -> None:
-    archive.write([span_of(origin, snapshot) for snapshot in snapshots], process, "2026-09-21")
-
-
-def origins(files: ArchiveFiles) -> set[str]:
-    """The keys of the origins in the index."""
-    lines = [line for name in files.names("index") for line in (files.read(name) or b"").splitlines()]
-    return {span.origin for span in spans_in(lines)}
-
-
-@pytest.fixture
-def store() -> Iterator[str]:
-    """The URL of an object store."""
-    url = f"memory://archive-{token_hex(4)}/below"
-    yield url
-    ObjectStore(url).clear("")
-
-
-@pytest.fixture(params=["folder", "store"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an archive may be."""
-    return str(tmp_path) if request.param == "folder" else str(request.getfixturevalue("store"))
-
-
-@pytest.fixture
-def archive(place: str) -> Archive:
-    return Archive(files_at(place))
-
-
-ACCESSES: list[Access] = [
-    A,
-    Successful(200, b"", content_type=None),
-    Successful(206, b"a" * 1000, truncated=True),
-    Unavailable(404),
-    Unavailable(301, Cause.REDIRECT_LOOP),
-    DOWN,
-    Blocked("::1"),
-]
 
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_every_outcome_is_read_as_it_was_found(archive: Archive, access: Access) -> None:
     write(archive, found(access, NOW))
-    version = archive.at(SITE, NOW + 60)
+    version = archive.past(SITE).at(NOW + 60)
     assert version is not None
     snapshot = version.read()
     assert snapshot is not None
     assert (snapshot.access, snapshot.fetched_at) == (access, NOW)
-    assert archive.by_id(SITE, version.id) == version
-    assert archive.at(BOT, NOW) is None is archive.at(SITE, NOW - 1)
+    assert archive.past(SITE).by_id(version.id) == version
+    assert archive.past(BOT).at(NOW) is None is archive.past(SITE).at(NOW - 1)
     assert [damage for damage in archive.verify() if damage] == []
 
 
@@ -113,10 +64,10 @@ def test_as_of_finds_the_version_of_any_year(archive: Archive) -> None:
             write(archive, Snapshot((A, B)[number % 2], at, since=NOW + number * year), process=f"p{week % 3}")
     for number in range(3):
         for at in (0, 1000, SEEN_EVERY * 20 + 5, SEEN_EVERY * 51 - 1):
-            version = archive.at(SITE, NOW + number * year + at)
+            version = archive.past(SITE).at(NOW + number * year + at)
             assert version is not None
             assert version.digest == digest((A, B)[number % 2])
-    assert archive.at(SITE, NOW + 2 * year + 51 * SEEN_EVERY + KEEP + 1) is None
+    assert archive.past(SITE).at(NOW + 2 * year + 51 * SEEN_EVERY + KEEP + 1) is None
 
 
 @pytest.mark.parametrize("age", [DAY, 20 * DAY, KEEP])
@@ -130,22 +81,9 @@ def test_as_of_finds_a_version_that_was_last_fetched_up_to_30_days_before(
         site = Origin("https", f"h{day}", 443)
         at = first + day * DAY
         write(archive, found(B, at - KEEP), found(A, at - age), origin=site)
-        version = archive.at(site, at)
+        version = archive.past(site).at(at)
         assert version is not None
         assert version.digest == digest(A)
-
-
-def test_the_index_is_made_anew_from_the_log(archive: Archive, place: str) -> None:
-    for number, access in enumerate(ACCESSES):
-        write(archive, found(access, NOW + number), origin=SITE if number % 2 else BOT)
-    files = files_at(place)
-    before = {name: files.read(name) for name in files.names("index")}
-    assert len(before) == 2
-    files.clear(next(iter(before)).rpartition("/")[0])
-    files.append({f"index/00/{'0' * 64}/2026-09.ndjson": b"{}\n"})
-    assert archive.rebuild() == len(ACCESSES)
-    assert origins(files) == {SITE.key, BOT.key}
-    assert {name: files.read(name) for name in files.names("index")} == before
 
 
 async def test_the_command_names_what_is_damaged(tmp_path: Path) -> None:
@@ -164,9 +102,9 @@ async def test_the_command_names_what_is_damaged(tmp_path: Path) -> None:
     assert "missing" in ended.out
     assert f"{log.relative_to(tmp_path)}:4: the line cannot be read" in ended.out
     # A damaged text is not given out, and half a line swallows no other.
-    assert [archive.at(SITE, NOW + at) for at in (0, 1)] == [None, None]
+    assert [archive.past(SITE).at(NOW + at) for at in (0, 1)] == [None, None]
     write(archive, found(B, NOW + 9))
-    assert archive.at(SITE, NOW + 9) is not None
+    assert archive.past(SITE).at(NOW + 9) is not None
     assert archive.rebuild() == 4
 
 
@@ -174,19 +112,19 @@ async def test_the_command_names_what_is_damaged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("member", ["digest", "body", "facts", "first_seen"])
 def test_a_line_that_was_changed_is_damaged(tmp_path: Path, access: Access, member: str) -> None:
     archive = Archive(Folder(tmp_path))
-    write(archive, found(access, NOW), found(B, NOW))
+    write(archive, found(B, NOW), found(access, NOW))
     log = tmp_path / "spans/2026-09-21/p.ndjson"
-    whole = log.read_bytes()
-    changed = json.loads(whole.splitlines()[0])
+    first, last = log.read_bytes().splitlines()
+    changed = json.loads(last)
     changed[member] = {
         "digest": digest(B).hex(),
         "body": hashlib.sha256(B.body).hexdigest(),
         "facts": {**changed["facts"], "access": ["successful", 299]},
         "first_seen": NOW + 1,
     }[member]
-    log.write_bytes(json.dumps(changed).encode() + b"\n" + whole.split(b"\n", 1)[1])
+    log.write_bytes(first + b"\n" + json.dumps(changed).encode() + b"\n")
     [damage] = [damage for damage in archive.verify() if damage]
-    assert damage.name == f"{log.relative_to(tmp_path)}:1"
+    assert damage.name == f"{log.relative_to(tmp_path)}:2"
 
 
 @pytest.mark.parametrize("folder", ["spans", "spans/2026-09-21", "objects", "objects/00"])
@@ -293,9 +231,7 @@ def test_processes_append_to_one_log_of_a_store(store: str) -> None:
     with ThreadPoolExecutor(8) as threads:
         for _ in threads.map(lambda number: files[number % 8].append({"index/a.ndjson": b"%d\n" % number}), range(80)):
             pass
-    lines = files_at(store).read("index/a.ndjson")
-    assert lines is not None
-    assert sorted(map(int, lines.split())) == list(range(80))
+    assert sorted(int(line.data) for line in files_at(store).lines("index/a.ndjson")) == list(range(80))
     assert list(files_at(store).names("index")) == ["index/a.ndjson"]
 
 
@@ -328,14 +264,14 @@ async def test_an_error_of_a_store_is_tried_again(store: str, caplog: pytest.Log
         assert "versions wait: Refused: 403 Forbidden" in caplog.text
         files.is_broken = False
         await until_so(lambda: writer.lag == 0.0)
-    assert Archive(files_at(store)).at(SITE, NOW) is not None
+    assert Archive(files_at(store)).past(SITE).at(NOW) is not None
 
 
 async def test_a_store_of_a_kind_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for url, said in (
         ("gopher://bucket", "Protocol not known: gopher"),
         ("file:///tmp", "without file://"),
-        ("s3://bucket/path", "Install s3fs"),
+        ("gcs://bucket/path", "nstall gcsfs"),
     ):
         with pytest.raises(ValueError, match=said):
             check_writable(url)
@@ -352,6 +288,20 @@ async def test_a_store_of_a_kind_that_is_missing_is_named(monkeypatch: pytest.Mo
             use("memory://x")
 
 
+async def test_a_line_that_would_not_be_read_is_counted_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost: list[None] = []
+    writer = ArchiveWriter(Archive(Folder(tmp_path)), "p", lost=lambda: lost.append(None))
+    monkeypatch.setattr(archive_writer, "LONGEST_LINE", 1000)
+    async with writer.writing():
+        writer.note(SITE, Snapshot(A, NOW, f"https://www.example.com/{'a' * 1000}"))
+        writer.note(BOT, found(A, NOW))
+    assert len(lost) == 1
+    assert "more than the 1000 that are read" in caplog.text
+    assert origins(Folder(tmp_path)) == {folder_name(BOT)}
+
+
 async def test_a_full_archive_is_tried_again(tmp_path: Path) -> None:
     blocked = tmp_path / "objects"
     blocked.write_text("no folder")
@@ -361,7 +311,7 @@ async def test_a_full_archive_is_tried_again(tmp_path: Path) -> None:
         await until_so(lambda: writer._failing)
         blocked.unlink()
         await until_so(lambda: writer.lag == 0.0)
-    assert Archive(Folder(tmp_path)).at(SITE, NOW) is not None
+    assert Archive(Folder(tmp_path)).past(SITE).at(NOW) is not None
 
 
 class Counting(Folder):
@@ -397,10 +347,10 @@ class Hanging(Folder):
         self.released = threading.Event()
         self.reads = 0
 
-    def read(self, name: str) -> bytes | None:
+    def children(self, below: str) -> list[str]:
         self.reads += 1
         assert self.released.wait(20), "it was not released"
-        return super().read(name)
+        return super().children(below)
 
 
 async def test_reads_that_hang_take_no_more_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,16 +360,16 @@ async def test_reads_that_hang_take_no_more_threads(tmp_path: Path, monkeypatch:
     reader = ArchiveReader(Archive(folder))
     for _ in range(3 * ARCHIVE_READS):
         with pytest.raises(StoreDown, match="it takes too long"):
-            await reader.at(SITE, NOW)
+            await reader.past(SITE).at(NOW)
     assert folder.reads == ARCHIVE_READS
     # Nor does a read wait for them: a batch may have a thousand.
     monkeypatch.setattr(archive_reader, "ARCHIVE_READ_TIME", 30)
     with pytest.raises(StoreDown, match="it takes too long"):
-        await reader.at(SITE, NOW)
+        await reader.past(SITE).at(NOW)
     assert not folder.released.is_set()
     folder.released.set()
     await until_so(lambda: reader._overdue == 0)
-    assert await reader.at(SITE, NOW) is not None
+    assert await reader.past(SITE).at(NOW) is not None
 
 
 OLD, NEW = "User-agent: *\nDisallow: /old\n", "User-agent: *\nDisallow: /new\n"
@@ -459,6 +409,19 @@ async def test_the_past_is_answered_when_the_store_is_empty(store_url: str, stor
         )
         assert [change["agents"] for change in diff.json()["agents"]] == [["*"]]
         assert await counted(service, "robots_archive_lost_total") == 0
+
+
+async def test_reads_of_the_archive_are_charged_as_long_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+    monkeypatch.setattr(time, "thread_time", iter([0.0, 0.25, 1.0, 1.5]).__next__)
+    token = SPENT.set(seconds.append)
+    try:
+        past = ArchiveReader(Archive(Folder(tmp_path))).past(SITE)
+        await past.at(NOW)
+        await past.by_id("0" * 16)
+    finally:
+        SPENT.reset(token)
+    assert seconds == [0.25, 0.5]
 
 
 async def test_versions_of_the_archive_have_their_neighbours(

@@ -179,11 +179,11 @@ class _Files(Folder):
         super().__init__(root)
         self.failures = 2
 
-    def append(self, files: Mapping[str, bytes]) -> None:
+    def append(self, files: Mapping[str, bytes]) -> dict[str, tuple[str, int]]:
         if self.failures and any(BAD.key.encode() in data for data in files.values()):
             self.failures -= 1
             raise Poison
-        super().append(files)
+        return super().append(files)
 
 
 async def archive(stage: Stage) -> None:
@@ -194,7 +194,7 @@ async def archive(stage: Stage) -> None:
         for origin in (BAD, GOOD):
             writer.note(origin, Snapshot(Unavailable(404), NOW))
         await until_so(lambda: writer.lag == 0.0)
-    assert versions.at(BAD, NOW) is None is not versions.at(GOOD, NOW)
+    assert versions.past(BAD).at(NOW) is None is not versions.past(GOOD).at(NOW)
     assert len(lost) == 1
 
 

@@ -18,11 +18,15 @@ from app.api.rate_limit import rate_limit_fields, too_many_requests
 from app.auth.keys import ApiKey, Keys
 from app.auth.keys import Scope as KeyScope
 from app.auth.quotas import QuotaAccount, QuotaExceeded, Quotas
+from app.loop.spending import SPENT
 from app.observability.logs import KEY_ID
 from app.observability.metrics import Metrics
 
 OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"})
 """Paths that need no key: the web page, the documentation, health and metrics."""
+
+SECONDS_PER_REQUEST = 0.1
+"""CPU seconds that one request of a quota pays for; longer work is charged as several requests."""
 
 _OPEN_BELOW = "/web/"
 _CHALLENGE = 'Bearer realm="robots-decisions"'
@@ -169,6 +173,7 @@ class KeyCheck:
             await self._app(scope, receive, send)
             return
         account = state[_ACCOUNT] = self._quotas.account(key.id, key.limit)
+        SPENT.set(_charging(account))
         send = _with_rate_limit(account, send)
         try:
             account.charge(1)
@@ -234,6 +239,18 @@ def _lacks_scope(key: ApiKey, scope: KeyScope) -> Problem:
         f"The API key {key.id!r} lacks the scope {str(scope)!r}.",
         {"WWW-Authenticate": f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'},
     )
+
+
+def _charging(account: QuotaAccount) -> Callable[[float], None]:
+    """Charges the CPU seconds that a request spends, little by little, as those of one piece of long work."""
+    total = 0.0
+
+    def spent(seconds: float) -> None:
+        nonlocal total
+        before, total = int(total / SECONDS_PER_REQUEST), total + seconds
+        account.charge_on_credit(int(total / SECONDS_PER_REQUEST) - before)
+
+    return spent
 
 
 def _with_rate_limit(account: QuotaAccount, send: Send) -> Send:

@@ -117,12 +117,12 @@ async def _find(services: Services, origin: Origin, versions: History, wanted: s
     """The newest version whose digest begins with these digits, or that of an instant; from the archive if need be."""
     if isinstance(wanted, datetime):
         at = wanted.timestamp()
-        found = version_at(versions, at) or await services.history.archived_at(origin, at)
+        found = version_at(versions, at) or await services.history.archived(origin).at(at)
         if found is None:
             raise NoVersion(origin, wanted, versions[0].first_seen if versions else None)
         return found
     found = next((version for version in reversed(versions) if version.digest.hex().startswith(wanted)), None)
-    found = found or await services.history.archived_by_id(origin, wanted)
+    found = found or await services.history.archived(origin).by_id(wanted)
     if found is None:
         raise Problem(404, "no-version", f"No stored version of {origin.robots_url} has the id {wanted}.")
     return found
@@ -132,7 +132,7 @@ async def _before(services: Services, origin: Origin, versions: History, version
     index = versions.index(version) if version in versions else 0
     if index:
         return versions[index - 1]
-    found, _ = await services.history.archived_around(origin, version)
+    found, _ = await services.history.archived(origin).around(version)
     if found is None:
         detail = f"No version of {origin.robots_url} is stored before that of {instant(version.first_seen)}."
         raise Problem(404, "no-version", detail)
@@ -144,7 +144,7 @@ async def _with_end(services: Services, origin: Origin, versions: History, versi
     if version in versions:
         found = _read(versions, versions.index(version))
     else:
-        _, following = await services.history.archived_around(origin, version)
+        _, following = await services.history.archived(origin).around(version)
         begun = [it.first_seen for it in versions if it.first_seen > version.first_seen]
         until = min(begun if following is None else [following, *begun], default=None)
         snapshot = version.read()

@@ -1,0 +1,228 @@
+"""Where the log of an archive has an origin's spans: found by instant or by digest, in pieces of bounded size.
+
+The index can be made anew from the log. A piece is a file of lines of JSON, one for each span. A span is in the piece
+of the month of its last fetch, `index/<two digits>/<SHA-256 of the origin>/<month>.ndjson`. Once that has PIECE lines,
+further ones are in a piece of the day, `<month>/<day>.ndjson`, then of the hour and of the minute. A span is never in a
+piece of less time than it lasts, so one that covers an instant is in a piece of that instant or in the next. Spans
+that are not in the month's piece are in one of `by-digest/`, too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from math import inf
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+
+from app.archive.files import ArchiveFiles
+from app.archive.span import ArchiveSpan, Instant, Sha256
+from app.cache.byte_lru import BoundedDict, ByteLRU
+from app.cache.freshness import DAY, HOUR, KEEP, MINUTE
+from robots_core.dates import END_OF_TIME
+
+INDEX: Final = "index"
+"""The folder of the index."""
+
+PIECE: Final = 500
+"""Lines of a piece that a process writes before it goes on in pieces of shorter times."""
+
+REMEMBERED_PIECES: Final = 100_000
+"""Pieces whose lines a process counts. One that was forgotten takes PIECE more of them."""
+
+HELD_PLACES: Final = 16_384
+"""Lines of pieces that are held while questions about one origin are answered."""
+
+_LEVELS: Final = (("%Y-%m", inf), ("%d", DAY), ("%H", HOUR), ("%M", MINUTE))
+"""How the pieces of a level are named, and the seconds that a span in them may last."""
+
+_BY_DIGEST: Final = "by-digest"
+_DIGITS: Final = 3  # of the digest, which name a piece of that folder
+_LINES: Final = ".ndjson"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A span, and where its line is: `size` bytes from `at`, in the file `log`. `copy`: whether a caller sent it."""
+
+    digest: Sha256
+    first_seen: Instant
+    last_seen: Instant
+    log: str = ""
+    at: Annotated[int, msgspec.Meta(ge=0)] = 0
+    size: Annotated[int, msgspec.Meta(ge=0)] = 0
+    copy: bool = False
+
+    def fits(self, span: ArchiveSpan) -> bool:
+        """Whether the place is that of this span."""
+        return (self.digest, self.first_seen, self.last_seen) == (span.digest, span.first_seen, span.last_seen)
+
+
+class Written(NamedTuple):
+    """A span in the log, and the place of its line."""
+
+    span: ArchiveSpan
+    log: str
+    at: int
+    size: int
+
+
+class IndexWriter:
+    """Adds spans to the index."""
+
+    def __init__(self, files: ArchiveFiles) -> None:
+        self._files = files
+        self._lines: BoundedDict[str, int] = BoundedDict(REMEMBERED_PIECES)
+
+    def add(self, spans: Iterable[Written]) -> None:
+        """Note where these spans are; raises OSError."""
+        pieces: dict[str, list[bytes]] = {}
+        for span, log, at, size in spans:
+            place = Place(span.digest, span.first_seen, span.last_seen, log, at, size, span.ingested)
+            line = msgspec.json.encode(place) + b"\n"
+            for name in self._names(span):
+                pieces.setdefault(name, []).append(line)
+        self._files.append({name: b"".join(lines) for name, lines in pieces.items()})
+
+    def _names(self, span: ArchiveSpan) -> list[str]:
+        names = _names_at(span.origin, span.last_seen)
+        lasts, level = span.last_seen - span.first_seen, 0
+        while level + 1 < len(names) and lasts <= _LEVELS[level + 1][1] and self._lines.get(names[level], 0) >= PIECE:
+            level += 1
+        self._lines[names[level]] = self._lines.get(names[level], 0) + 1
+        return [names[level], _name_by_digest(span.origin, span.digest)] if level else [names[0]]
+
+
+class IndexReader:
+    """Finds an origin's spans. Every method raises OSError. What was read is held for the next question."""
+
+    def __init__(self, files: ArchiveFiles, origin: str) -> None:
+        """`origin` is an origin's key."""
+        self._files = files
+        self._origin = origin
+        self._folder = _folder(origin)
+        self._pieces: ByteLRU[str, Sequence[Place]] = ByteLRU(HELD_PLACES)
+        self._children: dict[str, list[str]] = {}
+
+    def covering(self, at: float) -> Iterator[Place]:
+        """The spans that may cover an instant (Unix seconds), and others."""
+        # One that was noted every week ends soon after; one of failed fetches in between, within KEEP.
+        later = [(at, at + KEEP / 2, at + KEEP), *((at, at + longest) for _, longest in _LEVELS[1:])]
+        for level, instants in enumerate(later):
+            for name in dict.fromkeys(_names_at(self._origin, instant)[level] for instant in instants):
+                if self._has(name):
+                    yield from self._read(name)
+
+    def nearest(self, at: float, see: Callable[[Place], bool], *, later: bool) -> None:
+        """Show spans to `see`, piece by piece away from an instant (Unix seconds), until one makes it return True.
+
+        The first are those of the instant's minute, the last those of the earliest or the latest month. All spans of a
+        piece are shown, and those of the pieces of longer times that it is a part of.
+        """
+        self._nearest(self._folder, _stems(at), see, later=later)
+
+    def with_digest(self, name: str) -> Iterator[Place]:
+        """The spans whose digest begins with `name`, eight or more hexadecimal digits."""
+        pieces = [_name_by_digest(self._origin, name)]
+        pieces += [f"{self._folder}/{child}" for child in self._list(self._folder) if child.endswith(_LINES)]
+        for piece in pieces:
+            yield from (place for place in self._read(piece) if place.digest.startswith(name))
+
+    def places(self, span: ArchiveSpan) -> Iterator[Place]:
+        """The places of this span."""
+        for name in _names_at(self._origin, span.last_seen):
+            yield from (place for place in self._read(name) if place.fits(span))
+
+    def _nearest(self, folder: str, stems: Sequence[str], see: Callable[[Place], bool], *, later: bool) -> bool:
+        children = self._list(folder)
+        for stem in sorted({child.removesuffix(_LINES) for child in children}, reverse=not later):
+            if not stem[:1].isdigit() or (stems and (stem < stems[0] if later else stem > stems[0])):
+                continue
+            found = False
+            if stem + _LINES in children:
+                for place in self._read(f"{folder}/{stem}{_LINES}"):
+                    found |= see(place)
+            if stem in children:
+                below = stems[1:] if stems and stem == stems[0] else ()
+                found |= self._nearest(f"{folder}/{stem}", below, see, later=later)
+            if found:
+                return True
+        return False
+
+    def _has(self, name: str) -> bool:
+        folder, _, child = name.rpartition("/")
+        return (folder == self._folder or self._has(folder)) and child in self._list(folder)
+
+    def _list(self, folder: str) -> list[str]:
+        children = self._children.get(folder)
+        if children is None:
+            children = self._children[folder] = self._files.children(folder)
+        return children
+
+    def _read(self, name: str) -> Iterator[Place]:
+        held = self._pieces.get(name)
+        if held is not None:
+            yield from held
+            return
+        places: list[Place] = []
+        for log, at, line in self._files.lines(name):
+            place = _read_place(log, at, line)
+            if place is not None:
+                if len(places) < HELD_PLACES:
+                    places.append(place)
+                yield place
+        if len(places) < HELD_PLACES:
+            self._pieces.put(name, places, len(places) + 1)
+
+
+class InUse:
+    """Finds the span in use at an instant among spans in any order, as app.history.versions.in_order does."""
+
+    def __init__(self, at: float) -> None:
+        """`at`: Unix seconds."""
+        self.place: Place | None = None
+        self._at = int(at)
+
+    def see(self, place: Place) -> bool:
+        """Consider a span; return whether its last fetch was not after the instant."""
+        if place.first_seen > self._at:
+            return False
+        if self.place is None or self._order(place) > self._order(self.place):
+            self.place = place
+        return place.last_seen <= self._at
+
+    def _order(self, place: Place) -> tuple[int, bool, int, int, str]:
+        """The last one seen by then; of several, what the service fetched itself, then the one that began last."""
+        return min(place.last_seen, self._at), not place.copy, place.first_seen, place.last_seen, place.digest
+
+
+_DECODER: Final = msgspec.json.Decoder(Place)
+
+
+def _read_place(log: str, at: int, line: bytes) -> Place | None:
+    """The place in a line of the index, None if it cannot be read. Where the log is not named, the line is the span."""
+    try:
+        place = _DECODER.decode(line)
+    except (ValueError, RecursionError):
+        return None
+    return place if place.log else msgspec.structs.replace(place, log=log, at=at, size=len(line))
+
+
+def _folder(origin: str) -> str:
+    name = sha256(origin.encode()).hexdigest()
+    return f"{INDEX}/{name[:2]}/{name}"
+
+
+def _stems(at: float) -> list[str]:
+    """What names an instant at each level: its month, day, hour and minute in UTC."""
+    when = datetime.fromtimestamp(min(at, END_OF_TIME), UTC)
+    return [when.strftime(form) for form, _ in _LEVELS]
+
+
+def _names_at(origin: str, at: float) -> list[str]:
+    """The pieces of an instant, from the month's to the minute's."""
+    folder, stems = _folder(origin), _stems(at)
+    return [f"{folder}/{'/'.join(stems[:level])}{_LINES}" for level in range(1, len(stems) + 1)]
+
+
+def _name_by_digest(origin: str, digest: str) -> str:
+    return f"{_folder(origin)}/{_BY_DIGEST}/{digest[:_DIGITS]}{_LINES}"
