@@ -15,7 +15,7 @@ import zlib
 from typing import Any, NoReturn, assert_never
 
 from app.cache.compression import compress, decompress
-from app.cache.freshness import Failing, Snapshot
+from app.cache.freshness import Failing, First, Snapshot
 from app.times import LONGEST_DELTA
 from robots_core.dates import END_OF_TIME
 from robots_core.robots.access import (
@@ -106,7 +106,7 @@ def _write_access(access: Access) -> list[Any]:
 
 
 def _write_failing(failing: Failing) -> list[Any]:
-    failure = failing.failure
+    failure, first = failing.failure, failing.first
     return [
         failing.since,
         failing.last_at,
@@ -114,6 +114,7 @@ def _write_failing(failing: Failing) -> list[Any]:
         failure.cause,
         failure.status,
         failure.retry_after,
+        None if first is None else [first.at, first.failure.cause, first.failure.status, first.ingested],
     ]
 
 
@@ -181,13 +182,26 @@ def _read_access(written: Any, body: bytes, failing: Failing | None) -> Access:
 def _read_failing(written: Any) -> Failing:
     if not isinstance(written, list) or len(written) < 6:
         raise _Invalid
-    since, last_at, attempts, cause, status, retry_after = written[:6]
-    failure = Unreachable(
-        Cause(cause),
-        None if status is None else _natural(status, 100, 999),
-        None if retry_after is None else _natural(retry_after, 0),
+    since, last_at, attempts, cause, status, retry_after, first = (*written, None)[:7]
+    return Failing(
+        _number(since, END_OF_TIME),
+        _number(last_at, END_OF_TIME),
+        _natural(attempts, 1),
+        _failure(cause, status, None if retry_after is None else _natural(retry_after, 0)),
+        None if first is None else _read_first(first),
     )
-    return Failing(_number(since, END_OF_TIME), _number(last_at, END_OF_TIME), _natural(attempts, 1), failure)
+
+
+def _read_first(written: Any) -> First:
+    match written:
+        case [at, cause, status, ingested, *_]:
+            return First(_number(at, END_OF_TIME), _failure(cause, status), _text(ingested))
+        case _:
+            raise _Invalid
+
+
+def _failure(cause: Any, status: Any, retry_after: int | None = None) -> Unreachable:
+    return Unreachable(Cause(cause), None if status is None else _natural(status, 100, 999), retry_after)
 
 
 def _text(value: Any) -> str | None:

@@ -52,13 +52,26 @@ LONGEST_AHEAD = HOUR
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """The first failure of a kind: when it was, and the id of the API key of the caller who sent it, if one did."""
+
+    at: float
+    failure: Unreachable
+    ingested: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Failing:
-    """A run of failures: when it began, when the last attempt was, how many there were, and the last failure."""
+    """A run of failures: when it began, when the last attempt was, how many there were, and the last failure.
+
+    `first` is the first failure of the last one's kind, for the history; None in what an earlier release wrote.
+    """
 
     since: float
     last_at: float
     attempts: int
     failure: Unreachable
+    first: First | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -186,6 +199,20 @@ def usable(snapshot: Snapshot, now: float) -> Snapshot | None:
     return snapshot
 
 
+def known_at(snapshot: Snapshot, at: float) -> Snapshot:
+    """The snapshot of a version as far as it was known at an instant in its period: without what failed later.
+
+    Of failures that went on after that instant, only the first is known. The store has whole seconds.
+    """
+    failing = snapshot.failing
+    if failing is None or math.floor(failing.last_at) <= at:
+        return snapshot
+    first = failing.first or First(failing.since, failing.failure, snapshot.ingested)
+    began = min(first.at, at)
+    alone = Failing(began, began, 1, first.failure, first)
+    return replace(snapshot, access=first.failure, final_url=None, failing=alone, ingested=first.ingested)
+
+
 def moved(snapshot: Snapshot, seconds: float) -> Snapshot:
     """The snapshot as a clock that is so many seconds ahead would have dated it."""
     failing, since = snapshot.failing, snapshot.since
@@ -194,7 +221,12 @@ def moved(snapshot: Snapshot, seconds: float) -> Snapshot:
         fetched_at=snapshot.fetched_at + seconds,
         failing=None
         if failing is None
-        else replace(failing, since=failing.since + seconds, last_at=failing.last_at + seconds),
+        else replace(
+            failing,
+            since=failing.since + seconds,
+            last_at=failing.last_at + seconds,
+            first=None if failing.first is None else replace(failing.first, at=failing.first.at + seconds),
+        ),
         since=None if since is None else math.floor(since + seconds),
     )
 
@@ -264,9 +296,10 @@ def _fail(
 ) -> Snapshot:
     before = None if previous is None else previous.failing
     if before is None or (is_page(failure) and not is_page(before.failure)):  # a run of pages is one of its own
-        failing = Failing(now, now, 1, failure)
+        failing = Failing(now, now, 1, failure, First(now, failure, ingested))
     else:
-        failing = Failing(min(before.since, now), now, before.attempts + 1, failure)
+        first = before.first if same(before.failure, failure) else First(now, failure, ingested)
+        failing = Failing(min(before.since, now), now, before.attempts + 1, failure, first)
     if previous is not None and isinstance(previous.access, Successful) and now - previous.fetched_at <= KEEP:
         return replace(previous, failing=failing)
     since = _since(previous, failure, now)

@@ -11,7 +11,7 @@ Every instant is Unix seconds. No I/O and no clock.
 import math
 from dataclasses import dataclass, replace
 
-from app.cache.freshness import KEEP, Failing, Snapshot
+from app.cache.freshness import KEEP, Failing, First, Snapshot
 from robots_core.content import same
 from robots_core.robots.access import Cause, Successful, Unreachable
 
@@ -96,12 +96,14 @@ def _merge_failing(one: Failing | None, other: Failing | None, answer: Snapshot 
     began_before = -math.inf if answer is None else answer.fetched_at
     if last.since <= began_before < last.last_at:
         # The answer came in the middle of the run and ended it, so only the last attempt remains.
-        last = Failing(last.last_at, last.last_at, 1, last.failure)
+        last = Failing(last.last_at, last.last_at, 1, last.failure, First(last.last_at, last.failure))
     unbroken = [run for run in runs if run.since > began_before]
+    firsts = [run.first for run in (last, *unbroken) if run.first is not None and same(run.failure, last.failure)]
     return replace(
         last,
         since=min([last.since, *(run.since for run in unbroken)]),
         attempts=max([last.attempts, *(run.attempts for run in unbroken)]),
+        first=min(firsts, key=lambda first: first.at, default=None),
     )
 
 

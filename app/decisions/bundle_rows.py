@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from app.cache.freshness import known_at
 from app.decisions.cached_files import CachedFiles
 from robots_core.content import version_id
 from robots_core.origin import Origin
@@ -83,6 +84,7 @@ class BundleRows:
                 if snapshot is None:
                     raise files.no_version(at)
                 until = max(float(version.last_seen), at.timestamp())
-                return BundleRow(origin, snapshot.access, version.first_seen, until, version_id(snapshot.access))
+                access = known_at(snapshot, at.timestamp()).access
+                return BundleRow(origin, access, version.first_seen, until, version_id(access))
 
             yield find

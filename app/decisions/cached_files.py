@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
-from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness
+from app.cache.freshness import Freshness, Recheck, Snapshot, State, freshness, known_at
 from app.cache.recheck import RFC9309_MODEL, Model, VisitBasedRecheck
 from app.cache.result import CacheResult, Source, found
 from app.cache.robots_cache import RobotsCache
@@ -234,8 +234,11 @@ class PastFiles:
             # In a thread, since versions are stored compressed.
             self._latest = version, await asyncio.to_thread(_read, version)
         file = None if self._latest is None else self._latest[1]
-        if file is None:
+        if file is None or file.cached.snapshot is None:
             raise self.no_version(at)
+        known = known_at(file.cached.snapshot, at.timestamp())
+        if known is not file.cached.snapshot:  # it has no file
+            file = file._replace(cached=found(known, None, Source.HISTORY))
         return PastFile(file, is_new)
 
     async def version(self, at: datetime) -> Version:

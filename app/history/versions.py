@@ -16,7 +16,7 @@ from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from robots_core.content import digest, id_of
 from robots_core.dates import END_OF_TIME
 from robots_core.diff.effect import effect
-from robots_core.robots.access import Successful
+from robots_core.robots.access import Cause, Successful, Unreachable
 
 VERSIONS = 20
 """How many versions of an origin are kept; the oldest is dropped first."""
@@ -31,6 +31,9 @@ _MARK: Final = b"H\x01"
 
 TAGGED: Final = len(_MARK) + 8
 """How many bytes at the beginning identify a write."""
+
+_FAILURES: Final = frozenset({digest(Unreachable(Cause.TIMEOUT)), digest(Unreachable(Cause.CHALLENGE))})
+"""The digests of all failures."""
 
 _HEAD: Final = struct.Struct(">32sQQI")
 
@@ -109,7 +112,7 @@ def in_order(
     for version in _without_overlaps(ordered):
         before = joined[-1] if joined else None
         if before is not None and (before.digest == version.digest or one_period(before, version)):
-            joined[-1] = replace(version, first_seen=before.first_seen)
+            joined[-1] = replace(version, first_seen=before.first_seen, packed=_with_first(version, before))
         else:
             joined.append(version)
     return joined
@@ -194,6 +197,17 @@ def _effect_of(version: Version) -> bytes | None:
 def _own_failing(snapshot: Snapshot) -> Failing | None:
     # Later failures do not belong to a copy; an Unreachable access is stored with its run of failures.
     return None if isinstance(snapshot.access, Successful) else snapshot.failing
+
+
+def _with_first(version: Version, before: Version) -> bytes:
+    """The packed snapshot of a version that a period of the same failure precedes, with the first failure of that."""
+    if version.digest not in _FAILURES:
+        return version.packed
+    snapshot, earlier = version.read(), before.read()
+    if snapshot is None or earlier is None or snapshot.failing is None or earlier.failing is None:
+        return version.packed
+    since = min(earlier.failing.since, snapshot.failing.since)
+    return codec.encode(replace(snapshot, failing=replace(snapshot.failing, since=since, first=earlier.failing.first)))
 
 
 def _without_overlaps(periods: Iterable[Version]) -> Iterator[Version]:

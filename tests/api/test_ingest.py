@@ -409,3 +409,26 @@ async def test_without_keys_only_the_operator_may(store_url: str) -> None:
         del service.client.headers["Authorization"]
         response = await put(service)
         assert (response.status_code, slug(response)) == (401, "no-key")
+
+
+async def test_a_failure_that_was_sent_is_what_was_known_then(store_url: str) -> None:
+    """The service's own failure of today does not stand in for it: in answers, in the history, in bundles."""
+    async with serve() as origin:
+        url = f"{origin.url}/p"  # nothing listens there from now on
+    async with running(store_url) as service:
+        sent = {"status": 503, "observed_at": at(START - 2 * DAY), "robots": "", "headers": []}
+        response = await service.client.put("/v1/robots", params={"url": url}, json=sent)
+        assert response.status_code == 200, response.text
+        now = await service.allowed(url)
+        assert (now["verdict"], now["robots"]["cause"], now["robots"]["status"]) == ("defer", "connection", None)
+        as_of = at(START - DAY)
+        then = await service.allowed(url, as_of=as_of)
+        assert (then["verdict"], then["robots"]["cause"], then["robots"]["status"]) == ("defer", "server_error", 503)
+        assert then["robots"]["failing_since"] == then["robots"]["fetched_at"] == sent["observed_at"]
+        summary = then["explanation"]["summary"]
+        assert f"the server answered 503 at {sent['observed_at']}; no copy" in summary
+        listed = (await service.client.get("/v1/robots/history", params={"url": url})).json()["versions"]
+        assert [(it["status"], it["cause"], it["source"]) for it in listed] == [(503, "server_error", "ingested")]
+        line = json.dumps({"url": url, "as_of": as_of})
+        row = await service.client.post("/v1/bundle", content=line, headers={"Content-Type": "application/x-ndjson"})
+        assert row.json()["outcome"] == "503"

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.cache.codec import encode
-from app.cache.freshness import KEEP, Failing, Snapshot
+from app.cache.freshness import KEEP, Failing, Snapshot, known_at, next_snapshot
 from app.history.versions import (
     HISTORY_BYTES,
     VERSIONS,
@@ -24,8 +24,8 @@ from app.history.versions import (
     with_current,
     write,
 )
-from robots_core.content import digest
-from robots_core.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
+from robots_core.content import digest, same
+from robots_core.robots.access import BODY_LIMIT, Access, Blocked, Cause, Fetched, Successful, Unavailable, Unreachable
 
 NOW = 1_790_000_000.0
 TAG = b"12345678"
@@ -262,3 +262,66 @@ def test_a_version_lasts_until_the_next_or_while_a_copy_may_be_used() -> None:
     assert version_at(history, 2000) == history[1]
     assert version_at(history, 3000 + KEEP) == history[1]
     assert version_at(history, 3001 + KEEP) is None
+
+
+FINDINGS: st.SearchStrategy[list[tuple[int, Access]]] = st.lists(
+    st.tuples(
+        st.integers(1, 40),
+        st.sampled_from(
+            [A, Unavailable(404), DOWN, Unreachable(Cause.SERVER_ERROR, 503), Unreachable(Cause.CHALLENGE, 202)]
+        ),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(FINDINGS, st.data())
+def test_a_past_instant_knows_no_failure_of_later(found: list[tuple[int, Access]], data: st.DataObject) -> None:
+    """Versions of fetches one after another, some of them sent by callers, and added to the history in any order."""
+    at, latest = int(NOW), None
+    ended: list[Snapshot] = []
+    failures: list[tuple[int, Unreachable, str | None]] = []
+    for seconds, access in found:
+        at += seconds
+        sender = data.draw(st.sampled_from([None, "key"]))
+        following = next_snapshot(latest, Fetched(access), float(at), ingested=sender)
+        if latest is not None and not same(latest.access, following.access):
+            ended.append(latest)
+        if isinstance(access, Unreachable):
+            failures.append((at, access, sender))
+        latest = following
+    assert latest is not None
+    history: History = ()
+    for last in data.draw(st.permutations(ended)):
+        history = add(history, [version_of(last)], at)
+    history = with_current(history, latest, at)
+    for instant in range(int(NOW), at + 50):
+        version = version_at(history, instant)
+        packed = None if version is None else version.read()
+        if packed is None:
+            continue
+        known = known_at(packed, instant)
+        assert digest(known.access) == digest(packed.access)
+        assert known.checked_at <= instant or known.failing is None
+        if known.failing is not None:
+            assert (known.failing.last_at, known.failing.failure) in [(it[0], it[1]) for it in failures]
+            assert known.failing.last_at <= instant
+            if known.failing.attempts == 1:
+                assert (known.failing.last_at, known.failing.failure, known.ingested) in failures
+
+
+def test_failures_that_join_keep_the_first_one() -> None:
+    """An earlier one that a caller sent is of the past alone, so it has a version of its own."""
+    sent = next_snapshot(None, Fetched(Unreachable(Cause.SERVER_ERROR, 503)), NOW - 100, ingested="key")
+    own = next_snapshot(next_snapshot(None, Fetched(DOWN), NOW), Fetched(DOWN), NOW + 50)
+    for order in ([sent, own], [own, sent], [own, sent, own, sent]):
+        history: History = ()
+        for snapshot in order:
+            history = add(history, [version_of(snapshot)], NOW + 60)
+        [version] = history
+        read = version.read()
+        assert read is not None
+        then = known_at(read, NOW - 50)
+        assert (then.access, then.ingested, then.checked_at) == (sent.access, "key", NOW - 100)
+        assert known_at(read, NOW + 60).access == DOWN

@@ -15,6 +15,7 @@ from app.api.routes import raw_file
 from app.api.routing import api_router
 from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, version_out
 from app.api.services import Services, services_of
+from app.cache.freshness import known_at
 from app.decisions.cached_files import NoVersion
 from app.decisions.question import DialectName, agent_from, dialect_named
 from app.history.versions import History, Version, version_at
@@ -147,8 +148,7 @@ async def _with_end(services: Services, origin: Origin, versions: History, versi
         _, following = await services.history.archived(origin).around(version)
         begun = [it.first_seen for it in versions if it.first_seen > version.first_seen]
         until = min(begun if following is None else [following, *begun], default=None)
-        snapshot = version.read()
-        found = None if snapshot is None else ReadVersion(version, snapshot, until)
+        found = _read_one(version, until)
     if found is None:
         detail = f"The stored version of {origin.robots_url} from {instant(version.first_seen)} is unreadable."
         raise Problem(404, "no-version", detail)
@@ -157,8 +157,13 @@ async def _with_end(services: Services, origin: Origin, versions: History, versi
 
 def _read(versions: History, index: int) -> ReadVersion | None:
     until = versions[index + 1].first_seen if index + 1 < len(versions) else None
-    snapshot = versions[index].read()
-    return None if snapshot is None else ReadVersion(versions[index], snapshot, until)
+    return _read_one(versions[index], until)
+
+
+def _read_one(version: Version, until: int | None) -> ReadVersion | None:
+    """The version as it began: of failures, the first."""
+    snapshot = version.read()
+    return None if snapshot is None else ReadVersion(version, known_at(snapshot, version.first_seen), until)
 
 
 async def _all(services: Services, origin: Origin, versions: History) -> Response:
