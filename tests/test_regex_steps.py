@@ -64,6 +64,7 @@ EXPRESSIONS = {
     "app.history.redis_changes:_ID": "fullmatch",
     "robots_core.diff.witness:_GLOB": "findall",
     "robots_core.tag_notes:_RULE": "findall",
+    "robots_core.tag_notes:_USE": "findall",
     "app.auth.keys:_DIGEST": "fullmatch",
     "app.auth.keys:_ID": "fullmatch",
     "robots_core.origin:_LABEL": "fullmatch",

@@ -3,6 +3,7 @@
 import pytest
 
 from robots_core.meta_tags import read_metas
+from robots_core.purposes.page import PageField, unknown_words
 from robots_core.robots.indexing import EFFECTS, FIELD_NAME, VALUED, effective
 from robots_core.tag_notes import WORDS_NOTED, meant_rules, tag_notes
 
@@ -119,3 +120,42 @@ def test_notes_are_bounded_and_say_a_word_once() -> None:
     assert len(notes(", ".join(["x"] * 100))) == 1
     assert len(notes(", ".join(f"x{at}" for at in range(1000)))) == WORDS_NOTED
     assert all(len(note) < 400 for note in notes("y" * 8000))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("content-signal", "ai-train=no; search=yes", "ai-train=no, search=yes"),
+        ("content-signal", 'ai-train="no"', "ai-train=no"),
+        ("content-signal", "train-ai=n", "ai-train=no"),
+        ("content-signal", "ai-train: disallow, search: allow", None),
+        ("content-usage", "ai-train=no, search=yes", "train-ai=n, search=y"),
+        ("content-usage", "train-ai=n;", "train-ai=n"),
+        ("content-usage", "train-ai=no", "train-ai=n"),
+        ("tdm-reservation", "true", None),
+        ("content-signal", "search=maybe", None),
+    ],
+)
+def test_a_statement_about_use_in_unknown_words_is_noted(name: str, value: str, instead: str | None) -> None:
+    [unknown] = unknown_words([PageField("header 1", name, value)])
+    [note] = tag_notes([unknown], AGENTS)
+    assert note.message.startswith(f"No crawler reads {unknown.rule!r} (header 1), so it has no effect.")
+    if instead is not None:
+        assert note.message.endswith(f" Write {instead!r}.")
+        assert not list(unknown_words([PageField("header 1", name, instead)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("content-signal", "search=yes, ai-train=no, use=reference"),
+        ("content-signal", "AI-Train=Disallow"),
+        ("content-usage", "train-ai=n;x=1, other=1"),
+        ("content-usage", "train-ai=disallow"),
+        ("tdm-reservation", " 1 "),
+        ("tdm-policy", "x"),
+        ("author", "A. B."),
+    ],
+)
+def test_a_statement_about_use_that_is_read_is_not_noted(name: str, value: str) -> None:
+    assert not list(unknown_words([PageField("header 1", name, value)]))

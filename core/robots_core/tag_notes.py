@@ -20,6 +20,12 @@ _SHORTEST: Final = 5
 """Letters of the shortest rule whose slips are looked for."""
 
 _RULE: Final = re.compile("|".join(sorted(EFFECTS, key=len, reverse=True)))
+_PURPOSES: Final[Mapping[str, Mapping[str, str]]] = {
+    "content-signal": {"train-ai": "ai-train"},
+    "content-usage": {"ai-train": "train-ai"},
+    "tdm-reservation": {},
+}
+_USE: Final = re.compile(r"(search|ai-input|ai-train|train-ai)[^a-z]+(yes|no|y|n|allow|disallow)(?![a-z])")
 _EXAMPLES: Final[Mapping[str, str]] = {
     "max-snippet": "max-snippet:50",
     "max-image-preview": "max-image-preview:large",
@@ -39,6 +45,9 @@ def tag_notes(unknown: Sequence[IndexingSource], agents: Collection[str]) -> Ite
 
 
 def _instead(written: str, agents: Collection[str]) -> str | None:
+    name, _, value = written.partition(": ")
+    if name in _PURPOSES:
+        return _uses(name, value)
     if written.startswith((*META_ATTRIBUTES, 'name="')):
         several = "" if written.startswith(META_ATTRIBUTES) else " for all crawlers, or a tag for each"
         return f'name="robots"{several}'
@@ -48,6 +57,17 @@ def _instead(written: str, agents: Collection[str]) -> str | None:
         return f"'{written}: noindex', if the rule is for that crawler"
     meant = meant_rules(written)
     return None if meant is None else repr(meant)
+
+
+def _uses(name: str, value: str) -> str | None:
+    """The value of a header about purposes in its own words, None if they are not clear."""
+    if name == "tdm-reservation":
+        return "'1' to reserve rights, or '0'"
+    stated = []
+    for purpose, use in _USE.findall(value.lower()):
+        word = "yes" if use in ("yes", "y", "allow") else "no"
+        stated.append(f"{_PURPOSES[name].get(purpose, purpose)}={word if name == 'content-signal' else word[0]}")
+    return repr(", ".join(stated)) if stated else None
 
 
 def meant_rules(written: str) -> str | None:

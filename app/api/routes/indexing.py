@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from typing import Annotated
@@ -33,7 +34,7 @@ from app.times import rfc3339
 from robots_core.meta_tags import Metas, metas_json
 from robots_core.notes import Note, agent_notes
 from robots_core.page_rules import join, robots_tags
-from robots_core.purposes.page import PageField, PageSource, judge_page, tdm_policy, unread_fields
+from robots_core.purposes.page import PageField, PageSource, judge_page, tdm_policy, unknown_words, unread_fields
 from robots_core.robots.indexing import COUNT_LIMIT, FIELD_NAME, RULES_LIMIT, IndexingSource, effective
 
 HTML_LIMIT = 1024 * 1024
@@ -146,6 +147,7 @@ def _answer(
     verdict = None if decision is None else decision.verdict
     tags = [PageField(f"meta {number}", it[0].strip().lower(), it[1]) for number, it in enumerate(metas, 1)]
     fields = [*headers, *tags]
+    found = replace(found, unknown=(*found.unknown, *unknown_words(fields)))
     purposes = judge_page(judge_every_purpose(decision), fields, found.sources)
     joined = join(found, verdict, at, None if decision is None else decision.purposes, unread_fields(fields), tokens)
     after = found.unavailable_after

@@ -75,6 +75,26 @@ def _is_stated(field: PageField) -> bool:
     return field.name in (CONTENT_USAGE, CONTENT_SIGNAL, TDM_RESERVATION)
 
 
+def unknown_words(fields: Iterable[PageField]) -> Iterator[IndexingSource]:
+    """The fields about purposes that say something in words which are not known, so that it has no effect."""
+    for where, name, value in islice(filter(_is_stated, fields), STATED_LIMIT):
+        if not _is_known(name, value):
+            yield IndexingSource(where, None, f"{name}: {value.strip()}")
+
+
+def _is_known(name: str, value: str) -> bool:
+    text = value.encode("utf-8", "replace")
+    if name == CONTENT_SIGNAL:
+        parts = signal_parts(text)
+        return all(p and s and p != "train-ai" and (p not in _PURPOSES or s in _SIGNALS) for p, s in parts)
+    if name == CONTENT_USAGE:
+        stated = read_dictionary(text)
+        return stated is not None and all(
+            category != "ai-train" and (category not in _CATEGORIES or use in _USES) for category, use in stated.items()
+        )
+    return value.strip() in _TDM_STATES
+
+
 def tdm_policy(fields: Iterable[PageField]) -> str | None:
     """The first tdm-policy that is stated, as written."""
     return next((field.value.strip() for field in fields if field.name == TDM_POLICY and field.value.strip()), None)
