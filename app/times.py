@@ -46,14 +46,20 @@ _INSTANT = re.compile(
 
 
 def read_instant(text: str) -> datetime | None:
-    """The RFC 3339 instant; None if the text is not one between the years 1970 and 9998."""
+    """The RFC 3339 instant; None if the text is not one between the years 1970 and 9998.
+
+    A leap second (5.7) is read as the second before it, as POSIX has no other.
+    """
     written = _INSTANT.fullmatch(text)
     if written is None:
         return None
     date, clock, _, zone = written.groups()
+    leap = clock.endswith(":60")
     try:
-        at = datetime.fromisoformat(f"{date}T{clock}{zone.upper().replace(' ', '+')}")
+        at = datetime.fromisoformat(f"{date}T{clock[:-2] + '59' if leap else clock}{zone.upper().replace(' ', '+')}")
     except ValueError:
+        return None
+    if leap and f"{at.astimezone(UTC):%H:%M}" != "23:59":
         return None
     # By the timestamp, since the offset may lead to another year.
     return at if at.year <= 9998 and at.timestamp() >= 0 else None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.times import LONGEST_DELTA, read_delta_seconds, read_retry_after
+from app.times import LONGEST_DELTA, read_delta_seconds, read_instant, read_retry_after, rfc3339
 
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 
@@ -45,3 +45,18 @@ def test_rfc9110_a_date_is_seconds_from_now(at: int) -> None:
 def test_retry_after_is_never_an_error(text: str) -> None:
     seconds = read_retry_after(text, NOW)
     assert seconds is None or math.isfinite(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("2026-12-31T23:59:60Z", "2026-12-31T23:59:59Z"),
+        ("2026-12-31T15:59:60.5-08:00", "2026-12-31T23:59:59Z"),
+        ("2026-12-31T23:59:60+01:00", None),
+        ("2026-12-31T12:00:60Z", None),
+        ("2026-12-31T23:59:61Z", None),
+    ],
+)
+def test_rfc3339_a_leap_second_is_the_one_before(text: str, read: str | None) -> None:
+    at = read_instant(text)
+    assert (None if at is None else rfc3339(at)) == read

@@ -3,7 +3,7 @@
 Everything that an answer says is computed here. Serialisers, permits and cache headers only read a Decision.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from app.cache.result import CacheResult
@@ -138,12 +138,20 @@ class Decision(NamedTuple):
 
     @property
     def next_rate(self) -> RateChange | None:
-        """The end of `rate`, and the rate from then on; None if it has no end."""
-        rate = self.rate
-        if rate is None or rate.valid_until is None:
-            return None
-        following = self._rate_at(rate.valid_until)
-        return RateChange(rate.valid_until, None if following is None else following.value)
+        """When the interval changes next, and the rate from then on; None if it does not."""
+        rate, delay = self.rate, self.delay
+        interval, day = _interval(rate), self.at + timedelta(days=1)
+        ends = None if rate is None else rate.valid_until
+        while ends is not None:
+            if ends > day:  # each window has been met, so only the end of the delay can change the interval
+                if delay is None or delay.expires_at is None:
+                    return None
+                ends = datetime.fromtimestamp(delay.expires_at, UTC)
+            following = self._rate_at(ends)
+            if _interval(following) != interval:
+                return RateChange(ends, None if following is None else following.value)
+            ends = None if following is None or ends > day else following.valid_until
+        return None
 
     def _rate_at(self, at: datetime) -> InForce[Rate | None] | None:
         terms, delay = self.terms, self.delay
@@ -221,6 +229,10 @@ def judge_every_purpose(decision: Decision | None) -> Judgements:
     if verdict.reason is Reason.USAGE:
         verdict = verdict._replace(permission=Permission.ALLOW)  # as it was before the policy was enforced
     return judge_for(PurposePolicy(PURPOSES), verdict, decision.usage)[1]
+
+
+def _interval(rate: InForce[Rate | None] | None) -> float | None:
+    return None if rate is None or rate.value is None else rate.value.interval
 
 
 def is_partial(robots: RobotsTxt | None, dialect: Dialect, verdict: Verdict) -> bool:
