@@ -53,4 +53,15 @@ def test_every_known_crawler_is_named_only_where_it_is_misspelt() -> None:
     own = {"googelbot": agent_of("Googelbot", {})}
     assert list(agent_notes(read_agent("Googelbot", own), DIALECTS["rfc9309"])) == []
     assert codes("GPT-Bot") == codes("gogglebot/2.1") == codes("ClaudeBots") == [AGENT_MISSPELT]
-    assert codes("ExampleBot") == codes("Google") == codes("bot") == []
+    assert codes("ExampleBot") == codes("bot") == codes("Yandex") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("Google", "Googlebot"), ("Bing", "bingbot"), ("Baidu", "Baiduspider"), ("all", "*")]
+)
+def test_a_name_of_an_operator_hints_at_its_crawler(name: str, meant: str) -> None:
+    (note,) = agent_notes(read_agent(name), DIALECTS["rfc9309"])
+    assert (note.code, note.message) == (
+        AGENT_MISSPELT,
+        f"No crawler {name} is known. Ask for {meant} if that is meant.",
+    )

@@ -59,10 +59,12 @@ def _read_scope(value: object) -> Origin | str:
 
 
 def _read_token(value: str) -> str:
-    token = read_agent(value).token
-    if token == STAR:
+    agent = read_agent(value)
+    if agent.token == STAR:
         raise ValueError("for all crawlers, leave agents out")
-    return token.lower()
+    if len(agent.names) > 1:
+        raise ValueError("expected one crawler in each item")
+    return agent.token.lower()
 
 
 def _one_line(value: str) -> str:

@@ -154,6 +154,7 @@ def test_overrides_of_an_origin_are_in_order_of_precedence() -> None:
         ({"scope": "\ud800.example"}, "scope", "surrogate"),
         ({"agents": "ExampleBot"}, "agents", "agents is 'ExampleBot': expected a valid list"),
         ({"agents": ["*"]}, "agents", "leave agents out"),
+        ({"agents": ["FooBot, BarBot"]}, "agents", "one crawler in each item"),
         ({"agents": ["ok", 7]}, "agents", "agents is 7: expected a valid string"),
         ({"agents": [""]}, "agents", "no product token"),
         ({"agents": ["a"] * 33}, "agents", "at most 32"),

@@ -29,6 +29,33 @@ def test_c13_a_header_is_reduced_to_its_token(text: str, token: str) -> None:
     assert read_agent(text).token == token
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Googlebot, bingbot", "Googlebot,bingbot/2.0", "googlebot; BINGBOT", "GPTBot|ClaudeBot", "GPTBot\nClaudeBot"),
+        *("Googlebot bingbot", "GPTBot & ClaudeBot", "GPTBot and ClaudeBot", "FooBot, GPTBot, ClaudeBot"),
+    ],
+)
+def test_c13_a_list_of_known_crawlers_is_an_error(text: str) -> None:
+    with pytest.raises(BadAgent, match="names several crawlers; give each as an agent of its own"):
+        read_agent(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["FooBot, BarBot", "FooBot/1.0;BarBot/2.0", "FooBot | BarBot,", "FooBot, GPTBot, BarBot"]
+)
+def test_c13_other_names_of_a_list_are_looked_up_in_order(text: str) -> None:
+    robots = RobotsTxt(b"User-agent: BarBot\nDisallow: /\n")
+    assert read_agent(text).names[0] == "foobot"
+    assert robots.judge(DIALECTS["rfc9309"], read_agent(text), "/").permission == "disallow"
+
+
+def test_c13_a_name_of_a_baiduspider_goes_by_its_group() -> None:
+    robots = RobotsTxt(b"User-agent: Baiduspider\nDisallow: /\n")
+    for product in ("ads", "cpro", "favo", "image", "news", "video"):
+        assert robots.judge(DIALECTS["rfc9309"], read_agent(f"Baiduspider-{product}"), "/").permission == "disallow"
+
+
 @pytest.mark.parametrize("text", ["", "   ", "/1.0", "(compatible)", "ěščř", "\ud800", "x" * 3000])
 def test_c13_text_without_a_token_is_named_in_the_error(text: str) -> None:
     with pytest.raises(BadAgent, match="agent"):

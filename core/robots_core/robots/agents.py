@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal
 
-from robots_core.robots.user_agent import TOKEN, Named, named_in
+from robots_core.robots.user_agent import TOKEN, Named, named_in, names_in_list
 
 AGENT_LIMIT = 2048
 """Characters of the longest agent that is read."""
@@ -78,7 +78,9 @@ def agent_key(token: str) -> str:
 
 
 def read_agent(text: str, known: Mapping[str, Agent] | None = None) -> Agent:
-    """The agent that a token or a User-Agent header names (spec C13). Raises BadAgent if it has no token.
+    """The agent that a token or a User-Agent header names (spec C13).
+
+    Raises BadAgent if it has no token, or lists several known crawlers. Other names of a list are looked up in order.
 
     `known` has the known crawlers by lower-case token; by default those of agents.toml.
     """
@@ -88,7 +90,14 @@ def read_agent(text: str, known: Mapping[str, Agent] | None = None) -> Agent:
     if text == STAR:
         return Agent(STAR, (STAR,))
     known = known_agents() if known is None else known
-    named = Named(text) if TOKEN.fullmatch(text) else named_in(text, known)
+    if TOKEN.fullmatch(text):
+        named: Named | None = Named(text)
+    elif names := names_in_list(text, known):
+        if len({name.partition("/")[0].lower() for name in names} & known.keys()) > 1:
+            raise BadAgent(f"the agent {text!r} names several crawlers; give each as an agent of its own")
+        return first_of([read_agent(name, known) for name in names])
+    else:
+        named = named_in(text, known)
     if named is None:
         raise BadAgent(
             f"the agent {text!r} holds no product token outside comments and addresses:"

@@ -42,6 +42,21 @@ def _names() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(files("robots_core.robots").joinpath("compatibility.toml").read_text(encoding="utf-8"))
 
 
+_LISTED: Final = re.compile(r"\*|[A-Za-z0-9_-]+(?:/[0-9A-Za-z._-]*)?")
+_BETWEEN_NAMES: Final = re.compile(r"[,;|\r\n]")
+_BETWEEN_KNOWN: Final = re.compile(r"[\s&+]+(?:(?:and|or)\s+)?", re.IGNORECASE)
+
+
+def names_in_list(text: str, known: Container[str]) -> Sequence[str]:
+    """The names of a list; empty for a header. Where blanks alone separate them, all are in `known`, in lower case."""
+    names = [name.strip() for name in _BETWEEN_NAMES.split(text)]
+    names = [name for name in names if name]
+    if len(names) > 1:
+        return names if all(map(_LISTED.fullmatch, names)) else ()
+    names = _BETWEEN_KNOWN.split(text)
+    return names if len(names) > 1 and all(name.lower() in known for name in names) else ()
+
+
 class Named(NamedTuple):
     """The product token of a header. `unnamed`: nothing names a crawler, and this is merely the first product."""
 
@@ -70,6 +85,11 @@ class _Part(NamedTuple):
         name = self.product.lower()
         return name not in _compatibility() and (name.strip("0123456789-_") != "" or name in known)
 
+    def is_text(self, known: Container[str]) -> bool:
+        """Whether it is several words without a version or the name of a known crawler, as `not on Windows server`."""
+        name = self.name(known)
+        return len(self.words) > 1 and name.lower() not in known and not any("/" in word for word in self.words)
+
     def name(self, known: Container[str]) -> str:
         """The longest name of a known crawler among its words, or else the product that it begins with (spec C13d)."""
         words = (token for word in self.words for token in TOKEN.findall(word))
@@ -84,7 +104,10 @@ def named_in(header: str, known: Container[str]) -> Named | None:
     """
     outside, comments = _split(header)
     products = [_Part([word.partition("/")[0]]) for part in outside for word in part.words]
-    part = _after_compatible(header, outside, comments, known) or _without_compatible(products, comments, known)
+    other = _without_compatible(products, comments, known)
+    part = _after_compatible(header, outside, comments, known)
+    if part is None or (other is not None and part.is_text(known)):
+        part = other
     if part is not None:
         return Named(part.name(known))
     return next((Named(product.product, unnamed=True) for product in products if product.product), None)
