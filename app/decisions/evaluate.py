@@ -112,9 +112,9 @@ class Decision(NamedTuple):
     def star(self) -> Verdict | None:
         """What the groups for `*` say of the URL, if they do not apply to the agent and say otherwise."""
         verdict, question = self.verdict, self.question
-        if self.robots is None or verdict.reason not in _BY_LINES:
-            return None
         if verdict.selection is not None and verdict.selection.token == STAR:
+            return None
+        if self.robots is None or verdict.reason not in _BY_LINES:
             return None
         found = self.robots.reading(question.dialect).judge_star(question.target.path)
         if found is None or found.permission is verdict.permission or found.reason is Reason.TOO_COMPLEX:

@@ -117,9 +117,12 @@ class Reading:
 
     def judge_star(self, path: str) -> Verdict | None:
         """The verdict of the groups for `*`, for whoever they bind; None if there are none."""
-        if not self._selector.groups(STAR):
-            return None
-        return (self._rules.get(STAR) or self._compile(STAR)).judge(path)
+        rules = self._rules.get(STAR)
+        if rules is None:
+            if not self._selector.groups(STAR):
+                return None
+            rules = self._compile(STAR)
+        return rules.judge(path)
 
     def rules_of(self, agent: Agent) -> AgentRules | None:
         """The rules that bind `agent`, None if no group does."""
