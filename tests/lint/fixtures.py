@@ -49,6 +49,11 @@ FAULTS = [
         _rules("Disallow: /x User-agent: b", "Disallow: /y"),
         *(3, "a line of its own", "Disallow: /x\nUser-agent: b"),
     ),
+    Fault(
+        "several-directives-in-one-line",
+        b"User-agent: *<br>Disallow: /x<br/>",
+        *(1, "a line of its own", "User-agent: *\nDisallow: /x"),
+    ),
     # What it would be for the agents above it is not clear.
     Fault("several-directives-in-one-line", b"User-agent: *\nUser-agent: b Disallow: /x", 2, "a line of its own"),
     Fault("several-directives-in-one-line", _rules("Disallow: /x User-agent: b"), 3, "a line of its own"),
@@ -172,8 +177,15 @@ FAULTS = [
     Fault("path-cut-at-hash", b"User-agent: X\nDisallow: /#all", 2, "This is the whole site."),
     Fault("path-cut-at-hash", _rules("Disallow: /a&#x3D;b"), 3, "Write the character that '&#x3D;b' stands for"),
     Fault("path-ends-in-sign", _rules("Disallow: /a;"), 3, "ends in ';'"),
+    Fault("path-ends-in-sign", _rules("Disallow: /a<br>"), 3, "ends in '<br>'"),
+    Fault("several-paths-in-one-line", _rules("Disallow: /a;/b"), 3, "one path", "Disallow: /a\nDisallow: /b"),
+    Fault("several-paths-in-one-line", _rules("Disallow: /a //"), 3, "one path"),
+    Fault("several-paths-in-one-line", _rules("Disallow: /a /"), 3, "one path"),
+    Fault("rule-no-slash", _rules("Disallow: nothing here"), 3, "never matches"),
+    Fault("rule-no-slash", _rules("Disallow: = /a"), 3, "never matches"),
+    Fault("rule-no-slash", _rules("Disallow: http:/a"), 3, "never matches"),
     Fault("path-ends-in-sign", _rules("Disallow: /a/,"), 3, "ends in ','"),
-    Fault("read-by-one-dialect-only", _rules("Disallow: /a b"), 3, "draft of 1996", "Disallow: /a%20b"),
+    Fault("read-by-one-dialect-only", _rules("Disallow: /a b c"), 3, "draft of 1996", "Disallow: /a%20b%20c"),
     *(
         Fault("read-by-one-dialect-only", _rules(f"Disallow: {path}"), 3, "A note begins with '#'")
         for path in ("/ a", "/a // b", "/a ; b", "/a <!-- b -->", "/a (b)", "/a -- b")

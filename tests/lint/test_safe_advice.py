@@ -83,7 +83,10 @@ RULES: Final = [
         for note in (" // b", " ; b", " <!-- b -->", " (b)", " -- b")
     ),
     *(Mutant(f"{{key}}: {word}", NOTHING) for word in ("all", "none", "ALL", "yes", "N/A", "-", "/ search")),
-    *(Mutant(f"{{key}}: {value}", "{key}: {value}") for value in ("({value})", "[{value}]", "{value};", "{value},")),
+    *(
+        Mutant(f"{{key}}: {value}", "{key}: {value}")
+        for value in ("({value})", "[{value}]", "{value};", "{value},", "{value}<br>", "{value} //", "{value} /")
+    ),
     *(
         Mutant(f"{before}{{key}}: {{value}}", "{key}: {value}")
         for before in ("- ", "• ", "> ", "1. ", "<p>", "\u200b", "\u3000")

@@ -8,14 +8,17 @@ from robots_core.lint.advice import INSTEAD_LIMIT, Warned, directive, name_of, q
 from robots_core.lint.checked_file import CheckedFile, GroupedRule
 from robots_core.robots.lines import AI_TRAINING_KEYS, readable
 
-_UNUSUAL: Final = b" \t,;\\[("
+_UNUSUAL: Final = b" \t,;|\\[(>"
 """Bytes that make a path worth a closer check."""
 
 EVERYTHING: Final = re.compile(rb"/|/?\*+\$?")
 """Patterns of the whole site."""
 
 _ENTITY: Final = re.compile(rb"&#(?:[0-9]+|[xX][0-9A-Fa-f]+);.*")
-_WORDS_BETWEEN: Final = re.compile(r"\w[ \t]\w")
+_PARTS: Final = re.compile(r"[ \t,;|]+")
+_JOINED: Final = re.compile(r"[,;|](?=/)")
+_TAG_AT_END: Final = re.compile(r"</?[a-z]+[ \t]*/?>$", re.IGNORECASE)
+_WORDS_BETWEEN: Final = re.compile(r"(?<=\w)[ \t](?=\w)")
 _WORDS: Final = frozenset(
     {"all", "any", "everything", "false", "n/a", "na", "no", "none", "nothing", "null", "off", "on", "true", "yes"}
 )
@@ -88,10 +91,14 @@ def _fault(rule: GroupedRule, site: str | None) -> tuple[str, Warned] | None:
         return "regex", _instead(rule, message, meant)
     if text[0] not in "/*":
         return "slash", _instead(rule, *_without_slash(text, site))
-    parts = text.replace(",", " ").replace(";", " ").split() if " " in text or "\t" in text else text.split(",")
+    parts = _PARTS.split(text) if " " in text or "\t" in text else _JOINED.split(text)
+    parts = [part for part in parts if part]
     if len(parts) > 1 and all(part.startswith("/") for part in parts):
         message = f"A rule has one path, and {quote(text)} is read as a single one. Give each path a line of its own."
-        return "several", Warned(rule.line, message, whole_lines(directive(rule.key, part) for part in parts))
+        # A note may begin with '//' or '/*', and a '/' alone would be the whole site.
+        unclear = any(part.startswith(("//", "/*")) or part == "/" for part in parts)
+        instead = None if unclear else whole_lines(directive(rule.key, part) for part in parts)
+        return "several", Warned(rule.line, message, instead)
     blanks = text.count(" ") + text.count("\t")
     if blanks:
         # Elsewhere it is as likely to begin a note, or to be there by mistake.
@@ -100,10 +107,10 @@ def _fault(rule: GroupedRule, site: str | None) -> tuple[str, Warned] | None:
         if between:
             return "blank", _instead(rule, f"{message} escape.", text.replace(" ", "%20").replace("\t", "%09"))
         return "blank", Warned(rule.line, f"{message} escape. A note begins with '#'; escape a blank that is meant.")
-    if text[-1] in ",;" and (text[-2] == "/" or text[-2].isalnum()) and "&" not in text:
-        message = (
-            f"{quote(text)} ends in {text[-1]!r}, which is a part of the path. Write it without, if that is not meant."
-        )
+    tag = _TAG_AT_END.search(text)
+    if tag or (text[-1] in ",;" and (text[-2] == "/" or text[-2].isalnum()) and "&" not in text):
+        end = quote(tag[0] if tag else text[-1])
+        message = f"{quote(text)} ends in {end}, which is a part of the path. Write it without, if that is not meant."
         return "sign", Warned(rule.line, message)
     return None
 
@@ -167,6 +174,8 @@ def _without_slash(text: str, site: str | None) -> tuple[str, str | None]:
 
 def _path_of(text: str, site: str | None) -> str | None:
     """The likely path for a text without its first slash; None if it may be something else."""
+    if any(map(str.isspace, text)) or text.startswith("..") or ":" in text.partition("/")[0]:
+        return None
     if text[:1] in ("/", "*"):
         return text
     if _FILE_TYPE.fullmatch(text) or text[0] in "?&=":

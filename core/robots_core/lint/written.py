@@ -28,6 +28,7 @@ _RULES_AND_AGENTS: Final = re.compile(rb"[UAD]")
 _EVERYONE: Final = re.compile(r"user-?agent[ \t]*:[ \t]*\*", re.IGNORECASE)
 
 _SEPARATORS: Final = " \t,;|"
+_TAG: Final = re.compile(r"[ \t]*(?:<(?:/p|br)[ \t]*/?>[ \t]*)+$", re.IGNORECASE)
 _LINE_ENDS: Final = ("\\n", "\\r")
 """Line ends as a program writes them, which are text in a file."""
 
@@ -71,7 +72,8 @@ class _Written(NamedTuple):
         if self.key in RULE_KEYS:
             return not self.value or (self.value[0] in "/*" and not any(map(str.isspace, self.value)))
         if self.key is Key.USER_AGENT:
-            return self.value == "*" or TOKEN.fullmatch(self.value.partition("/")[0]) is not None
+            name = self.value.partition("/")[0]
+            return self.value == "*" or (TOKEN.fullmatch(name) is not None and "(" not in self.value)
         if self.key in (Key.SITEMAP, Key.LICENSE):
             return absolute_url(self.value) == self.value
         return bool(self.value)
@@ -169,7 +171,7 @@ def _first(text: str) -> _Written | None:
 
 
 def _bare(value: str, around: str) -> str:
-    value = value.strip(around)
+    value = _TAG.sub("", value).strip(around)
     while value.endswith(_LINE_ENDS):
         value = value[:-2].strip(around)
     return value
