@@ -2,17 +2,15 @@
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from starlette.types import Scope
 
 from app.api.middleware.auth import caller_of, charge_on_credit, refuse_revoked
-from app.api.problems import Problem
 from app.history.change import Change
 from app.history.redis_changes import ChangeId, Position, RedisChanges
+from app.loop.admission import CallerShares, Refused, ignore
 from app.loop.background import BackgroundTask
 from app.loop.single_flight import SingleFlight
 from app.store.guarded_client import StoreDown
@@ -41,27 +39,27 @@ class ChangePolls:
         stopping: asyncio.Event,
         monotonic: Callable[[], float] = time.monotonic,
         *,
-        refused: Callable[[str], None] = lambda _reason: None,
+        refused: Refused = ignore,
     ) -> None:
         """`refused` is called with "changes" for each request that is refused because too many wait."""
         self._feed = feed
         self._stopping = stopping
         self._monotonic = monotonic
-        self._refused = refused
-        self._waiting: Counter[str] = Counter()
+        why = "Too many requests wait for changes"
+        self._polls = CallerShares("changes", POLLS_AT_ONCE, POLLS_PER_CALLER, why, 10, refused)
         self._looks: SingleFlight[str, ChangeId | None] = SingleFlight(BackgroundTask.CHANGE_LOOKS, expected=StoreDown)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
 
     async def read(self, scope: Scope, after: Position, limit: int, wait: float) -> Found:
         """Up to `limit` changes after a position, waiting up to `wait` seconds for the first one.
 
-        None are returned when the process stops. Raises ChangesMissed, StoreDown, and Problem: 503 if too many requests
-        wait, and 401 if the API key of this one is revoked meanwhile.
+        None are returned when the process stops. Raises ChangesMissed, StoreDown, Overloaded if too many requests wait,
+        and Problem (401) if the API key of this one is revoked meanwhile.
         """
         page = await self._feed.read(after, limit)
         if page.changes or wait <= 0 or self._stopping.is_set():
             return page.changes
-        with self._admitted(caller_of(scope)):
+        with self._polls.admitted(caller_of(scope)):
             began = self._monotonic()
             try:
                 while (left := began + wait - self._monotonic()) > 0 and not self._stopping.is_set():
@@ -79,20 +77,6 @@ class ChangePolls:
             finally:
                 charge_on_credit(scope, int((self._monotonic() - began) / WAIT_PER_REQUEST))
         return page.changes
-
-    @contextmanager
-    def _admitted(self, caller: str) -> Iterator[None]:
-        """Count a request that waits while the block lasts. Raises Problem (503)."""
-        if self._waiting.total() >= POLLS_AT_ONCE or self._waiting[caller] >= POLLS_PER_CALLER:
-            self._refused("changes")
-            detail = "Too many requests wait for changes; try again in 10 s."
-            raise Problem(503, "overloaded", detail, retry_after=10)
-        self._waiting[caller] += 1
-        try:
-            yield
-        finally:
-            self._waiting[caller] -= 1
-            self._waiting += Counter()  # drop callers whose count is 0
 
     async def aclose(self) -> None:
         """End a look that is under way."""

@@ -19,7 +19,7 @@ from app.decisions.bundle_rows import NothingKnown
 from app.decisions.cached_files import NoVersion
 from app.decisions.question import BadQuestion
 from app.files.validation import unknown_name
-from app.loop.work_turns import Overloaded
+from app.loop.admission import Overloaded
 from app.observability.logs import REQUEST_ID
 from app.store.guarded_client import StoreDown
 from app.times import instant

@@ -1,8 +1,8 @@
 """Parsed robots.txt files from the cache, under the recheck model of the crawler that asks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
@@ -12,10 +12,11 @@ from app.cache.result import CacheResult, Source, found
 from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.decisions.evaluate import CachedFile, Question
-from app.decisions.parsed_files import ParsedFiles, is_short
+from app.decisions.parsed_files import ParsedFile, ParsedFiles, is_short
 from app.history.reader import HistoryReader, PastVersions
 from app.history.versions import History, Version, version_at
-from app.loop.reading_turns import ReadingTurns
+from app.loop.admission import HeldBytes, Refused, ignore
+from app.loop.work_turns import WorkTurns
 from robots_core.file import File
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, Successful
@@ -23,6 +24,12 @@ from robots_core.robots.agents import Agent
 
 Models = Callable[[str, str], Model]
 """The recheck model in force for a host, given the name of the crawler's own model."""
+
+WAITING_FILE_BYTES = 64 * 1024 * 1024
+"""Bytes of the long files that wait to be read for the first time."""
+
+FREE_TURNS = 8
+"""Turns of the event loop before a long file is read, in which none is: a request of another caller needs several."""
 
 PAST_ORIGINS = 8
 """Origins whose histories are in memory at once: each may take 640 KiB, and a parsed file more."""
@@ -54,14 +61,18 @@ class CachedFiles:
         visits: Visits,
         clock: Callable[[], float],
         memory_bytes: int,
+        refused: Refused = ignore,
     ) -> None:
+        """`refused` is called with "files" for each file that is not read because too many wait."""
         self._cache = cache
         self._history = history
         self._parsed = ParsedFiles(memory_bytes)
         self._models = models
         self._visits = visits
         self._clock = clock
-        self._turns = ReadingTurns()
+        self._turns = WorkTurns()
+        self._waiting = HeldBytes("files", WAITING_FILE_BYTES, "Too many large files wait to be read", 5, refused)
+        self._waits: set[tuple[Origin, str]] = set()
         self._past_slots = asyncio.Semaphore(PAST_ORIGINS)
 
     @property
@@ -163,11 +174,32 @@ class CachedFiles:
         snapshot = cached.snapshot
         if snapshot is None:
             return CachedFile(cached, None)
-        if isinstance(snapshot.access, Successful) and self._parsed.find(origin, snapshot, dialect) is None:
-            await self._turns.wait((origin, dialect), len(snapshot.access.body))
-        parsed = self._parsed.get(origin, snapshot)
+        if is_short(snapshot) or self._parsed.find(origin, snapshot, dialect) is not None:
+            parsed = self._parsed.get(origin, snapshot)
+        else:
+            parsed = await self._read_in_turn(origin, snapshot, dialect)
         parsed.note_reading(dialect)
         return CachedFile(cached, parsed.robots, parsed.revision, parsed.version)
+
+    async def _read_in_turn(self, origin: Origin, snapshot: Snapshot, dialect: str) -> ParsedFile:
+        """Parse a long file, which takes up to some hundred milliseconds: one at a time, whoever asks."""
+        access, key = snapshot.access, (origin, dialect)
+        size = len(access.body) if isinstance(access, Successful) else 0
+        # What waits for the same file holds it once.
+        with nullcontext() if key in self._waits else self._waits_for(key, size):
+            async with self._turns.turn():
+                for _ in range(FREE_TURNS):
+                    await asyncio.sleep(0)
+                return self._parsed.get(origin, snapshot)
+
+    @contextmanager
+    def _waits_for(self, key: tuple[Origin, str], size: int) -> Iterator[None]:
+        with self._waiting.holding(size):
+            self._waits.add(key)
+            try:
+                yield
+            finally:
+                self._waits.discard(key)
 
     def _fresh(self, question: Question, snapshot: Snapshot, recheck: Recheck) -> CachedFile | None:
         """The file of `snapshot` if it is fresh; the same object while its age in whole seconds is the same."""

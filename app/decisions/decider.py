@@ -9,7 +9,7 @@ from typing import TypeAlias
 from app.decisions.cached_files import BatchMemo, CachedFiles, PastFiles
 from app.decisions.evaluate import CachedFile, Decision, Question
 from app.decisions.steps import Pipeline
-from app.loop.work_turns import Overloaded
+from app.loop.admission import Overloaded
 from app.observability.metrics import Metrics
 from robots_core.origin import Origin
 from robots_core.robots.access import Busy

@@ -1,13 +1,35 @@
-"""Slots for work, such as fetches: how much runs at once, how much waits, and for whom."""
+"""What a process admits of a kind of work: how much runs at once, how much waits and for whom, how many bytes it holds.
+
+How long work may keep the event loop is in work_turns. All refusals are Overloaded, with the kind as the label by which
+they are counted; a full fetch queue is Busy, since it says that an origin was not asked.
+"""
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import Final, TypeAlias
 
+from robots_core.robots.access import Busy
+
 LATELY: Final = 10.0
 """Seconds after which what callers asked for while no slot was free counts half."""
+
+Refused: TypeAlias = Callable[[str], None]
+"""Is called with the kind of the work that is refused."""
+
+
+def ignore(_kind: str) -> None:
+    """Count no refusal."""
+
+
+class Overloaded(Busy):
+    """This process has too much to do, so the work was not begun."""
+
+    def __init__(self, retry_after: int = 1, why: str = "This process is overloaded") -> None:
+        super().__init__(retry_after, why)
+
 
 _Line: TypeAlias = deque[asyncio.Future[bool]]
 """The waiting work of a caller. The result is whether it has a slot; without one it has lost its place."""
@@ -118,3 +140,62 @@ class Admission:
         self._waiting -= 1
         if not turn.cancelled():
             turn.set_result(False)
+
+
+class CallerShares:
+    """Admits `limit` pieces of a kind of work at once, and `each` of one caller; none waits."""
+
+    def __init__(self, kind: str, limit: int, each: int, why: str, retry_after: int, refused: Refused = ignore) -> None:
+        """`why` says in words what there is too much of."""
+        self._kind = kind
+        self._limit = limit
+        self._each = each
+        self._why = why
+        self._retry_after = retry_after
+        self._refused = refused
+        self._admitted: Counter[str] = Counter()
+
+    @contextmanager
+    def admitted(self, caller: str) -> Iterator[None]:
+        """Count a piece of work while the block lasts. Raises Overloaded."""
+        if self._admitted.total() >= self._limit or self._admitted[caller] >= self._each:
+            self._refused(self._kind)
+            raise Overloaded(self._retry_after, self._why)
+        self._admitted[caller] += 1
+        try:
+            yield
+        finally:
+            self._admitted[caller] -= 1
+            self._admitted += Counter()  # drop callers whose count is 0
+
+
+class HeldBytes:
+    """The bytes that work of a kind holds in this process, at most `limit`; `left` is the room for more."""
+
+    def __init__(self, kind: str, limit: int, why: str, retry_after: int = 1, refused: Refused = ignore) -> None:
+        """`why` says in words what there is too much of."""
+        self.left = limit
+        self._kind = kind
+        self._why = why
+        self._retry_after = retry_after
+        self._refused = refused
+
+    def take(self, size: int) -> None:
+        """Hold so many bytes more, until they are given back. Raises Overloaded if there is no room."""
+        if size > self.left:
+            self._refused(self._kind)
+            raise Overloaded(self._retry_after, self._why)
+        self.left -= size
+
+    def give_back(self, size: int) -> None:
+        """Hold so many bytes less."""
+        self.left += size
+
+    @contextmanager
+    def holding(self, size: int) -> Iterator[None]:
+        """Hold so many bytes while the block lasts. Raises Overloaded if there is no room."""
+        self.take(size)
+        try:
+            yield
+        finally:
+            self.give_back(size)

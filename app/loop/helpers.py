@@ -12,9 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from app.loop.admission import Admission
+from app.loop.admission import Admission, Overloaded, Refused, ignore
 from app.loop.helper_process import ANSWER, CALL, REPLY_LIMIT, CallOutcome
-from app.loop.work_turns import Overloaded
 from robots_core.robots.access import Busy
 
 HELPERS: Final = 2
@@ -146,7 +145,7 @@ class Helpers:
         *,
         seconds: int = CPU_SECONDS,
         called: Callable[[str, float], None] = lambda _outcome, _seconds: None,
-        refused: Callable[[str], None] = lambda _reason: None,
+        refused: Refused = ignore,
     ) -> None:
         """`called` is called with the outcome and the CPU seconds of each call.
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 
-from robots_core.robots.access import Busy
+from app.loop.admission import Overloaded, Refused, ignore
 
 BUDGET = 0.005
 """Seconds of work after which other tasks get to run."""
@@ -24,16 +24,6 @@ FIRST_TURN_SECONDS = 4.0
 LATE = 1.0
 """Seconds that the oldest work waits for a turn, or the event loop's timers are late, in an overloaded process."""
 
-TURN_RETRY_AFTER = 1
-"""Seconds after which to ask again."""
-
-
-class Overloaded(Busy):
-    """This process has too much to do, so the work was not begun."""
-
-    def __init__(self) -> None:
-        super().__init__(TURN_RETRY_AFTER, "This process is overloaded")
-
 
 class WorkTurns:
     """Gives turns of the event loop to long work, one at a time and in the order of the calls."""
@@ -43,7 +33,7 @@ class WorkTurns:
         *,
         first_seconds: float = FIRST_TURN_SECONDS,
         clock: Callable[[], float] = time.monotonic,
-        refused: Callable[[str], None] = lambda _reason: None,
+        refused: Refused = ignore,
     ) -> None:
         """`first_seconds`: see FIRST_TURN_SECONDS. `refused` is called with "turns" for each that is refused."""
         self._lock = asyncio.Lock()  # first come, first served

@@ -66,7 +66,8 @@ def make_decisions(
     log = _decision_log(settings, store, metrics)
     archive = None if files.archive is None else ArchiveReader(files.archive)
     history = HistoryReader(files.cache, files.history, clock, archive)
-    cached = CachedFiles(files.cache, history, models, visits, clock, settings.memory_bytes // 2)
+    half, refused = settings.memory_bytes // 2, metrics.request_overloaded
+    cached = CachedFiles(files.cache, history, models, visits, clock, half, refused)
     overriding = Overriding(lambda: overrides.table, metrics, settings.memory_bytes // 8)
     judging = purposes(metrics)
 

@@ -42,7 +42,7 @@ def add_middleware(
     app.add_middleware(NoStoreByDefault)
     app.add_middleware(DirectRoutes, routes=[route for route in app.routes if isinstance(route, DirectRoute)])
     app.add_middleware(HeadAsGet)
-    app.add_middleware(AnswerRoom)
+    app.add_middleware(AnswerRoom, refused=metrics.request_overloaded)
     app.add_middleware(BodyLimit, streamed=_is_streamed, refused=metrics.request_overloaded)
     app.add_middleware(KeyCheck, keys=keys, quotas=quotas, metrics=metrics, required=keys_required)
     if not keys_required:

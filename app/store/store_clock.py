@@ -4,11 +4,17 @@ The store's clock may be wrong, but it is the same for all. It may be set, and a
 process remembers for itself, it remembers by a clock that is never set: `steady`, such as time.monotonic.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 STEP = 1.0
 """Seconds by which a clock has to be off to count as set: a call may wait for nearly as long in a busy process."""
+
+OFF = 10.0
+"""Seconds by which the clocks of a process and of the store may differ before it is logged, as in RobotsClockOffset."""
+
+_log = logging.getLogger(__name__)
 
 MAX_STEPS = 4
 """How many forward steps of a clock are remembered, the last ones."""
@@ -110,6 +116,7 @@ class StoreClocks:
         self._clock = clock
         self._steady = steady
         self._shards: dict[int, ShardClock] = {}
+        self._is_off = False
 
     @property
     def offset(self) -> float:
@@ -121,6 +128,17 @@ class StoreClocks:
         for shard, now in times.items():
             self.of(shard).sync_reply(now, asked)
             self.fleet.sync(now if self.server is None else self.server())
+        self._log_offset()
+
+    def _log_offset(self) -> None:
+        """Log when the clocks begin to differ, and when they agree again."""
+        offset, was_off = self.offset, self._is_off
+        self._is_off = abs(offset) > OFF
+        if self._is_off and not was_off:
+            side = "ahead of" if offset > 0 else "behind"
+            _log.warning("The store's clock is %.0f s %s that of this process. Set the wrong one.", abs(offset), side)
+        elif was_off and not self._is_off:
+            _log.warning("The clocks of the store and of this process agree again, to %.0f s", OFF)
 
     def of(self, shard: int) -> ShardClock:
         """The clock of the shard's server."""

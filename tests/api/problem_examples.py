@@ -12,7 +12,7 @@ from app.api.problem_types import PROBLEMS
 from app.api.services import Phase, Services
 from app.auth.keys import new_key
 from app.auth.quotas import Quotas
-from app.loop.work_turns import Overloaded
+from app.loop.admission import Overloaded
 from app.overrides import redis_overrides
 from app.server.connection import HEAD_LIMIT
 from app.store.guarded_client import StoreDown

@@ -10,10 +10,10 @@ from redis.asyncio import Redis
 
 from app.api import change_polls
 from app.api.change_polls import POLLS_AT_ONCE, POLLS_PER_CALLER, ChangePolls, Found
-from app.api.problems import Problem
 from app.auth.keys import Limit
 from app.auth.quotas import Quotas
 from app.history.redis_changes import OLDEST, ChangeId, Page, Position, RedisChanges
+from app.loop.admission import Overloaded
 from app.store.guarded_client import GuardedClient
 from tests.api.service import running, slug
 from tests.faults.until import until_so
@@ -125,14 +125,15 @@ async def test_requests_that_wait_are_bounded(feed: CountedFeed) -> None:
     callers = [f"10.0.0.{n // POLLS_PER_CALLER}" for n in range(POLLS_AT_ONCE)]
     waiting = [asyncio.create_task(poll(caller)) for caller in callers[:POLLS_PER_CALLER]]
     await until_so(lambda: feed.reads == POLLS_PER_CALLER and feed.at_once == 0)  # so all of them wait
-    with pytest.raises(Problem) as of_one:
+    with pytest.raises(Overloaded) as of_one:
         await poll(callers[0])
     waiting += [asyncio.create_task(poll(caller)) for caller in callers[POLLS_PER_CALLER:]]
     await until_so(lambda: feed.reads > POLLS_AT_ONCE and feed.at_once == 0)
-    with pytest.raises(Problem) as of_all:
+    with pytest.raises(Overloaded) as of_all:
         await poll("10.1.1.1")
     for refused in (of_one, of_all):
-        assert (refused.value.status_code, refused.value.headers) == (503, {"Retry-After": "10"})
+        assert str(refused.value) == "Too many requests wait for changes; retry in 10 s."
+        assert refused.value.retry_after == 10
     assert list(await polls.read(scope("10.1.1.1"), OLDEST, limit=10, wait=0)) == []
     stopping.set()
     assert [list(found) for found in await asyncio.gather(*waiting)] == [[]] * POLLS_AT_ONCE

@@ -14,9 +14,10 @@ from starlette.types import Message, Scope
 from app.api.long_work import SMALL_FILE, LongWork
 from app.auth.keys import Limit
 from app.auth.quotas import QuotaAccount
+from app.loop.admission import Overloaded
 from app.loop.background import cancel_and_wait
 from app.loop.helpers import WAITING, Helpers, TooMuchWork, WorkRaised
-from app.loop.work_turns import Overloaded, WorkTurns
+from app.loop.work_turns import WorkTurns
 from tests.faults.until import until_so
 from tests.loop import work
 

@@ -9,8 +9,8 @@ import pytest
 from redis.asyncio import Redis
 
 from app.decisions.evaluate import CachedFile, Decision, Question, evaluate
+from app.decisions.parsed_files import SHORT
 from app.loop.background import cancel_and_wait
-from app.loop.reading_turns import TURN_BYTES
 from robots_core.robots.robots_txt import RobotsTxt
 from tests.api.service import Service, running
 from tests.exposition import samples
@@ -119,7 +119,7 @@ async def test_large_files_are_read_in_turns_of_their_own(
         return evaluate(question, file, now, forbidden=forbidden)
 
     body = LARGE.encode()
-    assert len(body) > TURN_BYTES
+    assert len(body) > SHORT
     over = asyncio.Event()
 
     async def together(visit: Visit) -> None:
@@ -133,7 +133,7 @@ async def test_large_files_are_read_in_turns_of_their_own(
         if fetched:  # then the files are in memory, but no longer parsed
             urls = [str(item["url"]) for item in items]
             await asyncio.gather(*(service.client.get("/v1/robots", params={"url": url}) for url in urls))
-        monkeypatch.setattr("app.decisions.decider.evaluate", noted)
+        monkeypatch.setattr("app.decisions.steps.evaluate", noted)
         counting = asyncio.create_task(count_turns())
         answers = await ask(service, items)
         await cancel_and_wait([counting])
@@ -160,7 +160,7 @@ async def test_a_question_that_fails_fails_alone(
         one, two = origins.new(), origins.new()
         if hot:
             await service.allowed(one)
-        monkeypatch.setattr("app.decisions.decider.evaluate", fail)
+        monkeypatch.setattr("app.decisions.steps.evaluate", fail)
         paths = [f"{one}/private/", f"{one}/fails", f"{one}/private/x", f"{two}/fails", f"{two}/private/"]
         with caplog.at_level(logging.ERROR, "app.decisions.answer_all"):
             answers = await ask(service, [{"url": url, "agent": "a"} for url in paths])

@@ -16,10 +16,10 @@ import pytest
 
 from app.api.trials.rows import trial_json
 from app.loop import helpers as module
+from app.loop.admission import Overloaded
 from app.loop.background import cancel_and_wait
 from app.loop.helper_process import REPLY_LIMIT
 from app.loop.helpers import CPU_SECONDS, WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
-from app.loop.work_turns import Overloaded
 from robots_core.diff.as_json import changes_json
 from robots_core.file_json import file_json
 from robots_core.meta_tags import metas_json

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from app.loop.work_turns import LATE, Overloaded, WorkTurns, YieldBudget
+from app.loop.admission import Overloaded
+from app.loop.work_turns import LATE, WorkTurns, YieldBudget
 from tests.doubles import Clock
 
 

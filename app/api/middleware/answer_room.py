@@ -2,13 +2,10 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from robots_core.robots.access import Busy
+from app.loop.admission import HeldBytes, Refused, ignore
 
 HELD_BYTES = 128 * 1024 * 1024
 """Bytes of such answers that one process holds: two batches in which every answer has the largest size."""
-
-ROOM_RETRY_AFTER = 1
-"""Seconds after which to ask again about an item for which there was no room."""
 
 _KEY = "held_answers"
 
@@ -16,46 +13,45 @@ _KEY = "held_answers"
 class HeldAnswers:
     """The answers that one request holds. Each was decided before others, which may have to wait for a fetch."""
 
-    def __init__(self, room: "AnswerRoom") -> None:
+    def __init__(self, room: HeldBytes) -> None:
         self._room = room
         self._size = 0
 
     def hold(self, answer: bytes) -> bytes:
-        """Hold an answer, and return it. Raises Busy if this process holds too many."""
-        if len(answer) > self._room.left:
-            raise Busy(ROOM_RETRY_AFTER, "This process holds too many answers")
-        self.add(answer)
+        """Hold an answer, and return it. Raises Overloaded if this process holds too many."""
+        self._room.take(len(answer))
+        self._size += len(answer)
         return answer
 
     def add(self, answer: bytes) -> None:
         """Hold an answer for which there is always room, since it is short."""
-        self._room.left -= len(answer)
+        self._room.give_back(-len(answer))
         self._size += len(answer)
 
     def release(self, answer: bytes) -> None:
         """Release an answer that is sent before the request ends."""
-        self._room.left += len(answer)
+        self._room.give_back(len(answer))
         self._size -= len(answer)
 
     def close(self) -> None:
         """Release all answers."""
-        self._room.left += self._size
+        self._room.give_back(self._size)
         self._size = 0
 
 
 class AnswerRoom:
-    """Gives each request its HeldAnswers, and closes them when it ends. `left` is the room of all, in bytes."""
+    """Gives each request its HeldAnswers, and closes them when it ends."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, refused: Refused = ignore) -> None:
         self._app = app
-        self.left = HELD_BYTES
+        self._room = HeldBytes("answers", HELD_BYTES, "This process holds too many answers", refused=refused)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application."""
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        held = scope.setdefault("state", {})[_KEY] = HeldAnswers(self)
+        held = scope.setdefault("state", {})[_KEY] = HeldAnswers(self._room)
         try:
             await self._app(scope, receive, send)
         finally:

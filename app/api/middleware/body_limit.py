@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.problems import Problem
+from app.api.problems import Problem, problem_of
+from app.loop.admission import HeldBytes, Overloaded, Refused, ignore
 
 REQUEST_BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of the largest request body: a robots.txt at its limit, escaped as JSON or in base64, and its questions."""
@@ -37,7 +38,7 @@ class BodyLimit:
         together: int = BODIES_LIMIT,
         seconds: float = BODY_SECONDS,
         silence: float = SILENCE_SECONDS,
-        refused: Callable[[str], None] = lambda _reason: None,
+        refused: Refused = ignore,
     ) -> None:
         """`together`, `seconds` and `silence`: see BODIES_LIMIT, BODY_SECONDS and SILENCE_SECONDS.
 
@@ -45,10 +46,10 @@ class BodyLimit:
         """
         self._app = app
         self._streamed = streamed
-        self._room = together
+        why = "This process holds too many request bodies at once"
+        self._room = HeldBytes("bodies", together, why, refused=refused)
         self._seconds = seconds
         self._silence = silence
-        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _has_no_body(scope):
@@ -59,9 +60,6 @@ class BodyLimit:
             await self._pass_bounded(scope, receive, send)
 
     async def _pass_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._room < REQUEST_BODY_LIMIT:
-            await self._overloaded().response()(scope, receive, send)
-            return
         more = True
 
         async def receive_or_end() -> Message:
@@ -75,11 +73,15 @@ class BodyLimit:
             more = message.get("more_body", False)
             return message
 
-        self._room -= REQUEST_BODY_LIMIT
+        try:
+            self._room.take(REQUEST_BODY_LIMIT)
+        except Overloaded as error:
+            await problem_of(error).response()(scope, receive, send)
+            return
         try:
             await self._app(scope, receive_or_end, send)
         finally:
-            self._room += REQUEST_BODY_LIMIT
+            self._room.give_back(REQUEST_BODY_LIMIT)
 
     async def _pass_bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         declared = dict(scope["headers"]).get(b"content-length", b"0")
@@ -100,23 +102,19 @@ class BodyLimit:
                 raise Problem(408, "slow-request", detail, {"Connection": "close"}) from None
             more = message.get("more_body", False)
             size = len(message.get("body", b""))
-            received += size
-            self._room -= size
-            if received > REQUEST_BODY_LIMIT:
+            if received + size > REQUEST_BODY_LIMIT:
                 raise _too_large()
-            if self._room < 0:
-                raise self._overloaded()
+            try:
+                self._room.take(size)
+            except Overloaded as error:
+                raise problem_of(error) from None
+            received += size
             return message
 
         try:
             await self._app(scope, receive_counted, send)
         finally:
-            self._room += received
-
-    def _overloaded(self) -> Problem:
-        self._refused("bodies")
-        detail = "This process holds too many request bodies at once; try again in 1 s."
-        return Problem(503, "overloaded", detail, retry_after=1)
+            self._room.give_back(received)
 
 
 def _has_no_body(scope: Scope) -> bool:
