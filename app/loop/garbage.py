@@ -9,9 +9,9 @@ A frozen object that becomes part of a cycle later is never freed. In a quiet mo
 and LEAST keeps collections rare.
 
 A few objects in a cycle may refer to much memory, such as parsed files. So a full collection also runs whenever the
-process has grown by GROWTH, even in the middle of requests. That one freezes nothing. The C library keeps freed memory
-that lies between parts in use; it is then asked to return it to the system: after hostile batches it was half of the
-process.
+process has grown by GROWTH, even in the middle of requests, and in the first quiet moment after it has. That one
+freezes nothing. The C library keeps freed memory that lies between parts in use; it is then asked to return it to the
+system: after hostile batches it was half of the process.
 
 Python starts a collection of young objects when 700 more were allocated than freed. A full cache frees as much as it
 allocates, so young objects would come to include everything in it, and their collection would take as long as one of
@@ -112,6 +112,7 @@ class _FullCollections:
         self._memory = memory
         self._now = asyncio.get_running_loop().time
         self._collected_at, self._resident = self._now(), memory()
+        self._quiet_resident = self._resident
 
     async def collect_if_due(self) -> None:
         """See how much the process works for a while, and collect if that is due."""
@@ -121,8 +122,12 @@ class _FullCollections:
         waited = self._now() - self._collected_at
         if waited >= self._most or (quiet and waited >= self._least):
             collect()
+            return_free_memory()
             self._collected_at, self._resident = self._now(), self._memory()
-        elif self._memory() > self._resident + GROWTH:
+            self._quiet_resident = min(self._quiet_resident, self._resident)
+        elif self._memory() > (self._quiet_resident if quiet else self._resident) + GROWTH:
             gc.collect()
             return_free_memory()
             self._resident = self._memory()
+            if quiet:
+                self._quiet_resident = self._resident

@@ -81,7 +81,7 @@ async def test_process_that_is_never_quiet_collects_eventually() -> None:
 
 
 async def test_process_that_has_grown_collects_and_freezes_nothing(collections: list[int]) -> None:
-    resident, looked = 0, 0
+    resident, looked, clock = 0, 0, count(0.0, 1000.0)
 
     def memory() -> int:
         nonlocal looked
@@ -94,7 +94,7 @@ async def test_process_that_has_grown_collects_and_freezes_nothing(collections: 
         await until_so(lambda: looked > seen + 5)
         return collections.count(2)
 
-    async with collected_when_quiet(every=0.0, least=1e9, most=1e9, memory=memory):
+    async with collected_when_quiet(every=0.0, least=1e9, most=1e9, cpu_seconds=lambda: next(clock), memory=memory):
         before, frozen = await looks(), gc.get_freeze_count()
         resident += GROWTH
         assert await looks() == before
@@ -105,6 +105,32 @@ async def test_process_that_has_grown_collects_and_freezes_nothing(collections: 
         resident += 200
         assert await looks() == before + 2
         assert gc.get_freeze_count() == frozen
+
+
+async def test_process_that_has_grown_collects_once_more_when_it_is_quiet(collections: list[int]) -> None:
+    resident, looked, clock, works = 0, 0, count(0.0, 1000.0), True
+
+    def memory() -> int:
+        nonlocal looked
+        looked += 1
+        return resident
+
+    async def looks() -> int:
+        """The full collections after a few more looks at the memory."""
+        seen = looked
+        await until_so(lambda: looked > seen + 5)
+        return collections.count(2)
+
+    def worked() -> float:
+        return next(clock) if works else 0.0
+
+    async with collected_when_quiet(every=0.0, least=1e9, most=1e9, cpu_seconds=worked, memory=memory):
+        before = await looks()
+        resident += GROWTH + 1
+        assert await looks() == before + 1  # what it works on is in use
+        works = False
+        assert await looks() == before + 2
+        assert await looks() == before + 2
 
 
 @linux
