@@ -88,6 +88,7 @@ async def test_rejected_key_ends_the_command(status: int) -> None:
         malformed = await run("check", "-", "--log", "--server", server.url, given=log(1), ROBOTS_API_KEY="a b")
     assert (ended.code, malformed.code) == (3, 3)
     assert f" {status}" in ended.err
+    assert ended.err.endswith("Set ROBOTS_API_KEY to an API key of the service.\n")
     assert b"\r\nauthorization: bearer abc\r\n" in server.requests[0].lower()
     assert "Traceback" not in ended.err + malformed.err
 

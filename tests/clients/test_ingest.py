@@ -314,7 +314,7 @@ async def test_another_server_at_the_url_is_noticed(tmp_path: Path) -> None:
     path = Warc().add("http://a.example/robots.txt").to(tmp_path / "a.warc.gz")
     async with serve(Taking(text(200, "{}"))) as server:
         ended = await ingest(server.url, path)
-    assert (ended.code, "Set the URL of a robots.txt decision service" in ended.err) == (3, True)
+    assert (ended.code, "Set --server to the URL of a robots.txt decision service" in ended.err) == (3, True)
 
 
 async def test_without_the_library_it_names_the_extra(tmp_path: Path) -> None:

@@ -208,8 +208,14 @@ async def test_log_says_once_for_each_origin_why_requests_wait() -> None:
     assert "HTTP Request:" not in said
 
 
-@pytest.mark.parametrize("refusal", [text(401, '{"detail": "Unknown API key."}'), text(200, "<html>Welcome</html>")])
-async def test_misconfigured_spider_closes_and_keeps_its_requests(refusal: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("refusal", "remedy"),
+    [
+        (text(401, '{"detail": "Unknown API key."}'), "Set ROBOTS_DECISIONS_KEY to an API key of the service."),
+        (text(200, "<html>Welcome</html>"), "Set ROBOTS_DECISIONS_URL to the URL of a robots.txt decision service"),
+    ],
+)
+async def test_misconfigured_spider_closes_and_keeps_its_requests(refusal: bytes, remedy: str, tmp_path: Path) -> None:
     site = Site("")
     async with serve(refusal) as wrong, serve(Permitting(allow(interval=0.01))) as right, serve(site) as origin:
         urls = [f"{origin.url}/{number}" for number in range(20)]
@@ -218,7 +224,7 @@ async def test_misconfigured_spider_closes_and_keeps_its_requests(refusal: bytes
         assert site.log == []
         assert came["stats"]["finish_reason"] == "robots_decisions_misconfigured"
         assert came["complaints"].count(f"There is no verdict on {origin.url}") == 1
-        assert "Set " in came["complaints"]
+        assert remedy in came["complaints"]
         again = await crawl(service=right.url, **settings)
     assert sorted(again["fetched"]) == sorted(urls)
 

@@ -173,7 +173,7 @@ async def test_what_cannot_be_asked_is_an_error(service_url: str, arguments: tup
         (text(200, "[]"), "answers 200 with an unexpected body; is it this service?"),
         (text(200, '{"verdict": "perhaps", "robots": {}}'), "answers with the verdict 'perhaps'"),
         (text(404, "{}"), "answers 404 with an unexpected body; is it this service?"),
-        (b"220 ready\r\n\r\n", "Set the URL of a robots.txt decision service"),
+        (b"220 ready\r\n\r\n", "Set --server to the URL of a robots.txt decision service"),
         (text(401, '{"detail": "Send a key\u202e"}'), "answers 401: Send a key?"),
     ],
 )

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from robots_decisions._compat import unexpected
-from robots_decisions.permits import Denied, InvalidQuestion, NoAnswer, RetryLater, checked_caller
+from robots_decisions.permits import Denied, InvalidQuestion, NoAnswer, RetryLater, checked_caller, naming
 from robots_decisions.question import Members, Names, asking, checked_seconds
 from robots_decisions.waits import because
 
@@ -70,6 +70,8 @@ class ErrorTypes(NamedTuple):
     not_understood: type[NotUnderstood] = NotUnderstood
     unavailable: type[ServiceUnavailable] = ServiceUnavailable
     misconfigured: type[Misconfigured] = Misconfigured
+    settings: tuple[str, str] | None = None
+    """The names of the settings for the key and the URL, if they are not arguments."""
 
     def error(
         self,
@@ -91,7 +93,8 @@ class ErrorTypes(NamedTuple):
             case NoAnswer(why=why, remedy=None):
                 return self.unavailable(f"There is no {missing} {page}: {service} {why}")
             case NoAnswer(why=why, remedy=remedy):
-                return self.misconfigured(f"There is no {missing} {page}: {service} {why} {remedy}")
+                what = str(remedy) if self.settings is None else naming(str(remedy), *self.settings)
+                return self.misconfigured(f"There is no {missing} {page}: {service} {why} {what}")
             case _:
                 raise unexpected(answer)
 

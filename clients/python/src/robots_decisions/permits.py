@@ -84,6 +84,14 @@ SET_KEY = "Set `key` to an API key of the service."
 SET_URL = "Set the URL of a robots.txt decision service, without a path such as /v1."
 """What to do about answers that no waiting changes."""
 
+
+def naming(text: str, key: str, url: str) -> str:
+    """The text with what to do, by the names that the settings for the key and the URL have for its reader."""
+    return text.replace(SET_KEY, SET_KEY.replace("`key`", key)).replace(
+        SET_URL, SET_URL.replace("the", f"{url} to the", 1)
+    )
+
+
 _NO_VERSION = "urn:robots-decisions:problem:no-version"
 """The problem of an `as_of` at which no version was stored."""
 

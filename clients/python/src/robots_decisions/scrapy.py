@@ -90,7 +90,12 @@ class GivenUp(errors.PermitError, IgnoreRequest):
     """There was no verdict in time."""
 
 
-_TYPES = errors.ErrorTypes(disallowed=Disallowed, not_understood=NotUnderstood, misconfigured=Misconfigured)
+_TYPES = errors.ErrorTypes(
+    disallowed=Disallowed,
+    not_understood=NotUnderstood,
+    misconfigured=Misconfigured,
+    settings=("ROBOTS_DECISIONS_KEY", "ROBOTS_DECISIONS_URL"),
+)
 
 
 class _InFlight(NamedTuple):

@@ -9,6 +9,7 @@ from robots_decisions import AsyncClient, BundleRow, PermitError, Question, Unan
 from robots_decisions.cli.batches import Batch, PutOff
 from robots_decisions.cli.entries import Entry, Line, NotAsked
 from robots_decisions.cli.failures import Failed
+from robots_decisions.cli.options import with_settings
 from robots_decisions.cli.origins import NO_HTTPS, candidates, lacks_https
 
 IN_FLIGHT = 64
@@ -230,7 +231,7 @@ class Asking:
                         running.origin = asked[at].line.origin if at < len(asked) else ""
             except PermitError as error:
                 if client is self._client or not self._heard:
-                    raise Failed(str(error)) from None
+                    raise Failed(with_settings(str(error))) from None
 
 
 class _Running:

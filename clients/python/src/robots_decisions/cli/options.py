@@ -3,7 +3,7 @@
 import argparse
 
 from robots_decisions.cli.failures import Failed, Parser
-from robots_decisions.permits import Failure, NoAnswer
+from robots_decisions.permits import Failure, NoAnswer, naming
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 """The default address of the service."""
@@ -49,4 +49,9 @@ def printable(text: str) -> str:
 def unanswered(server: str, failure: Failure) -> Failed:
     """The error of a command that the service gives no answer: why, and what to set."""
     remedy = f" {failure.remedy}" if isinstance(failure, NoAnswer) and failure.remedy else ""
-    return Failed(f"{server} {printable(failure.why)}{remedy.replace('`key`', API_KEY)}")
+    return Failed(f"{server} {printable(failure.why)}{with_settings(remedy)}")
+
+
+def with_settings(text: str) -> str:
+    """The text of an error with what to set as a command takes it."""
+    return naming(text, API_KEY, "--server")
