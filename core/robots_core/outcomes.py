@@ -33,6 +33,8 @@ def outcome_of(access: Access) -> str:
             return str(status)
         case Unreachable(Cause.REDIRECT_LOOP | Cause.REFUSED_REDIRECT):
             return UNREACHABLE_REDIRECT
+        case Unreachable(Cause.HTML_PAGE, status) if status is None or status < 400:
+            return Cause.BAD_RESPONSE.value  # the word of a 2xx has a body
         case Unreachable(cause, status):
             return cause.value if status is None or cause not in _OF_A_STATUS else str(status)
         case Blocked():

@@ -63,8 +63,13 @@ def failures() -> list[Access]:
     return [Unreachable(cause, status) for cause in causes for status in (None, *range(100, 1000))]
 
 
+def pages() -> list[Access]:
+    """A web page in place of a copy that has become too old meanwhile (spec Q9)."""
+    return [Unreachable(Cause.HTML_PAGE, status) for status in range(200, 300)]
+
+
 def test_the_word_for_each_outcome_decides_as_the_outcome() -> None:
-    found = [walk().refused("10.0.0.1"), *responses(), *redirects(), *failures()]
+    found = [walk().refused("10.0.0.1"), *responses(), *redirects(), *failures(), *pages()]
     assert len({outcome_of(access) for access in found}) > 200
     for access in found:
         assert_word_decides_alike(access)
