@@ -7,13 +7,13 @@ from hiredis import Reader
 from redis._parsers.base import BaseParser
 from redis.exceptions import InvalidResponse
 
-REPLY_LIMIT: Final = 32 * 1024 * 1024
+STORE_REPLY_LIMIT: Final = 32 * 1024 * 1024
 """Bytes of a reply, several times those of the longest one that the service asks for: overrides, or a history."""
 
 ARRAY_LIMIT: Final = 1_000_000
 """Items of an array, for which hiredis allocates memory before they have come."""
 
-LINE_LIMIT: Final = 64 * 1024
+REPLY_LINE_LIMIT: Final = 64 * 1024
 """Bytes of a line: the text of an error, or a number."""
 
 _INCOMPLETE: Final = object()
@@ -45,8 +45,8 @@ class Replies:
         except (ValueError, MemoryError) as error:  # an error's text that redis-py cannot read, or an absurd length
             raise InvalidResponse(f"the server sent no reply: {error}") from None
         self._held = 0 if found else self._held + len(data)
-        if self._held > REPLY_LIMIT:
-            raise InvalidResponse(f"the server sent a reply of more than {REPLY_LIMIT} bytes")
+        if self._held > STORE_REPLY_LIMIT:
+            raise InvalidResponse(f"the server sent a reply of more than {STORE_REPLY_LIMIT} bytes")
         # hiredis has read the first byte of what has begun, and all of a string's header or none of it.
         if not followed and (self._reader.has_data() or not data.endswith(b"\r\n")):
             self._follow(data)
@@ -61,8 +61,8 @@ class Replies:
         self._line = b""
         while at < len(data):
             end = data.find(b"\r\n", at)
-            if (len(data) if end < 0 else end) - at > LINE_LIMIT:
-                raise InvalidResponse(f"the server sent a line of more than {LINE_LIMIT} bytes")
+            if (len(data) if end < 0 else end) - at > REPLY_LINE_LIMIT:
+                raise InvalidResponse(f"the server sent a line of more than {REPLY_LINE_LIMIT} bytes")
             if end < 0:
                 self._line = data[at:]
                 break

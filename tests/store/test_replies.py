@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis.exceptions import InvalidResponse, NoScriptError, ReadOnlyError, ResponseError
 
-from app.store.replies import ARRAY_LIMIT, LINE_LIMIT, REPLY_LIMIT, Replies
+from app.store.replies import ARRAY_LIMIT, REPLY_LINE_LIMIT, STORE_REPLY_LIMIT, Replies
 
 PARTS = (b"\r\n", b"*", b"$", b":", b"-", b"+", b"1", b"-1", b"9", b"MOVED ", b"\x00")
 
@@ -57,10 +57,11 @@ TOO_LARGE = {
     "an array within others": b"*2\r\n:1\r\n*1\r\n" + MANY,
     "an array after a string": b"*2\r\n$8\r\n" + MANY[:8] + b"\r\n" + MANY,
     "an array after a reply": b"+OK\r\n*-1\r\n" + MANY,
-    "an error": b"-ERR " + b"y" * LINE_LIMIT + b"\r\n",
-    "a line without an end": b"+" + b"A" * (LINE_LIMIT + 1),
-    "a string": b"$4000000000\r\n" + b"A" * (REPLY_LIMIT + 1),
-    "many short strings": b"*%d\r\n" % ARRAY_LIMIT + (b"$999\r\n" + b"A" * 999 + b"\r\n") * (REPLY_LIMIT // 1000 + 1),
+    "an error": b"-ERR " + b"y" * REPLY_LINE_LIMIT + b"\r\n",
+    "a line without an end": b"+" + b"A" * (REPLY_LINE_LIMIT + 1),
+    "a string": b"$4000000000\r\n" + b"A" * (STORE_REPLY_LIMIT + 1),
+    "many short strings": b"*%d\r\n" % ARRAY_LIMIT
+    + (b"$999\r\n" + b"A" * 999 + b"\r\n") * (STORE_REPLY_LIMIT // 1000 + 1),
 }
 
 
