@@ -1,19 +1,22 @@
 """Decide Arrow batches of URLs by a bundle: a table of origins and their files.
 
     bundle = Bundle.open("bundle.parquet")
-    answers = decide(batch, bundle)
+    for batch in decide_batches(batches, bundle):
+        ...
 
-A batch has the columns `url` and `agent`, and any others. The answers have a row for each, with the columns of SCHEMA.
-Requires pyarrow.
+A batch has the columns `url` and `agent`, and any others; each comes back with the columns of SCHEMA added. Rows may
+be in any order: many are decided together, file by file. `decide` gives the answers to one batch. Requires pyarrow.
 """
 
 import gc
+import warnings
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from os import PathLike
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -84,11 +87,18 @@ KEEP_BYTES: Final = 1 << 30
 GROUP_BYTES: Final = 1 << 28
 """Bytes of row groups of a file that stay in memory, at most, but for the last one that was read."""
 
-_FILE_BYTES: Final = 1000  # of a file that is kept, and of each agent that was decided by it, beside RobotsTxt.size
-_BATCH: Final = 65_536
+ROWS: Final = 1_000_000
+"""Rows that are decided together, by default: a file is read at most once for them."""
+
+URL_BYTES: Final = 1 << 29
+"""Bytes of the URLs that are decided together, at most, but for a single one: Arrow's offsets have 32 bits."""
+
+_FILE_BYTES: Final = 1000  # of a file that is kept, and of each group that decided by it, beside RobotsTxt.size
+_SLICE_BYTES: Final = 1 << 25  # of the files that are parsed for a slice, about; they last as long as it
+_SLICE_PAIRS: Final = 65_536
 _AGENTS: Final = 4096  # distinct texts of agents between two clearings
-_BEGINNINGS: Final = 500_000  # distinct beginnings of URLs between two clearings
-_ANSWERS: Final = 1000  # answers that are remembered for an agent and an origin
+_BEGINNINGS: Final = 200_000  # distinct beginnings of URLs between two clearings
+_ANSWERS: Final = 100  # answers that are remembered for a group
 _FAR: Final = 1 << 32
 _ROBOTS_TXT: Final = -3
 _LOWEST: Final = 8  # more than a number of first_of_each is below 0
@@ -120,19 +130,26 @@ class _Options(NamedTuple):
 
 
 class _Kept:
-    """A parsed file of a bundle, with what was found for the agents of these numbers."""
+    """A parsed file of a bundle, with what decides for the agents of these numbers.
 
-    __slots__ = ("file", "groups", "size", "version")
+    Agents that are bound by the groups of one token share it: `shared` has it by dialect, token, and Agent.star_delay.
+    """
+
+    __slots__ = ("file", "groups", "shared", "size", "version")
 
     def __init__(self, file: File, version: str | None) -> None:
         self.file = file
         self.version = version
         self.groups: dict[int, _OfAgent] = {}
+        self.shared: dict[tuple[str, str | None, bool], _OfAgent] = {}
         self.size = _FILE_BYTES + (0 if file.robots is None else file.robots.size)
 
 
 class _OfAgent:
-    """What decides for an agent on an origin: one answer, or rules with the answers by their numbers, or each row."""
+    """What decides for an agent, and those like it, on an origin.
+
+    That is one answer, or rules with the answers by their numbers, or each row.
+    """
 
     __slots__ = ("agent", "answers", "constant", "file", "plain", "rules", "version", "with_query")
 
@@ -206,7 +223,12 @@ class Bundle:
         self.table = table
         self.keep_bytes = keep_bytes
         self.parsed = 0
-        """How many files were parsed: more than the bundle has, if `keep_bytes` is too small for the order of rows."""
+        """How many files were parsed: more than the bundle has, if `keep_bytes` is too small for the order of rows.
+
+        There is a RuntimeWarning when it passes twice the bundle with the same arguments of `decide`.
+        """
+        self.read_bytes = 0
+        """Bytes of all files that were parsed, and of what was found for agents, as `keep_bytes` counts them."""
         self._names = names.combine_chunks()
         self._order: pa.Array | None = None
         if table.num_rows > 1 and not pc.all(pc.less(self._names[:-1], self._names[1:])).as_py():
@@ -216,7 +238,7 @@ class Bundle:
             datetime.now(UTC) if made_at is None else datetime.fromisoformat(made_at.decode()).astimezone(UTC)
         )
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
-        self._size = 0
+        self._size = self._parsed_now = 0
         self._decider: _Decider | None = None
         self._lock = Lock()
 
@@ -277,19 +299,37 @@ class Bundle:
         except BadOutcome as error:
             raise BadOutcome(f"{self._value('origin', row)} in the bundle: {error}") from None
         self.parsed += 1
+        self._parsed_now += 1
+        if self._parsed_now == 2 * len(self) + 1:
+            self._warn()
         version = self._value("version", row)
         kept = self._kept[row] = _Kept(file, None if version is None else str(version))
         self._grow(kept.size)
         return kept
 
+    def _warn(self) -> None:
+        needed = self._size // max(len(self._kept), 1) * len(self)
+        warnings.warn(
+            f"{self._parsed_now:,} files were parsed of a bundle that has {len(self):,}: keep_bytes={self.keep_bytes} "
+            f"is too small for the order of the rows. Set keep_bytes={needed} to keep all, decide more rows at once by "
+            "decide_batches, or order them by host.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
     def _grow(self, size: int) -> None:
         self._size += size
+        self.read_bytes += size
         while self._size > self.keep_bytes and len(self._kept) > 1:
             self._size -= self._kept.popitem(last=False)[1].size
 
     def _forget(self) -> None:
         self._kept.clear()
-        self._size = 0
+        self._size = self._parsed_now = 0
+
+    def _forget_agents(self) -> None:
+        for kept in self._kept.values():
+            kept.groups.clear()
 
     def _decide(self, batches: Sequence[pa.RecordBatch], options: _Options) -> list[pa.RecordBatch]:
         with self._lock, _collector_paused():
@@ -359,8 +399,9 @@ def decide(
     for token, row in (agents or {}).items():
         dialect_of(None, agent_of(token, row))
     options = _Options(dialect, purposes, at or bundle.made_at, profile, forbidden, agents)
-    batches = batch.to_batches(max_chunksize=_BATCH) if isinstance(batch, pa.Table) else [batch]
-    answers = pa.Table.from_batches(bundle._decide([each for each in batches if each.num_rows], options), SCHEMA)
+    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+    parts = [part for some in _parts(table.select(["url", "agent"]), ROWS) for part in some.to_batches()]
+    answers = pa.Table.from_batches(bundle._decide(parts, options), SCHEMA)
     if missing == "error":
         is_missing = pc.equal(answers.column("reason"), UNKNOWN_ORIGIN).combine_chunks()
         names = sorted(it.key for it in _origins_of(batch.column("url").filter(is_missing)))
@@ -368,6 +409,58 @@ def decide(
             raise MissingOrigins(f"The bundle lacks {len(names)} origins of the batch, such as {', '.join(names[:3])}.")
     found = answers.combine_chunks().to_batches()
     return found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
+
+
+def decide_batches(
+    batches: Iterable[pa.RecordBatch], bundle: Bundle, *, rows: int = ROWS, **options: Any
+) -> Iterator[pa.RecordBatch]:
+    """The batches, in order, each with the columns of SCHEMA added; one of more than `rows` rows comes in parts.
+
+    Batches are decided together, up to `rows` rows and URL_BYTES, so that their order does not matter: a file is
+    parsed once for them. The first comes when so many were read. `options` are those of `decide`. A reader of pyarrow
+    or DuckDB is such an iterable, and so is what Spark's mapInArrow gives.
+    """
+    waiting: list[pa.Table] = []
+    for batch in batches:
+        for part in _parts(pa.Table.from_batches([batch]), rows):
+            together = [*waiting, part]
+            if waiting and (sum(map(len, together)) > rows or sum(map(_url_bytes, together)) > URL_BYTES):
+                yield from _decided(waiting, bundle, options)
+                waiting.clear()
+            waiting.append(part)
+    yield from _decided(waiting, bundle, options)
+
+
+def _decided(tables: Sequence[pa.Table], bundle: Bundle, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The tables as batches, with their answers."""
+    if not tables:
+        return
+    answers = decide(pa.concat_tables([it.select(["url", "agent"]) for it in tables]), bundle, **options)
+    begin = 0
+    for table in tables:
+        found = answers.slice(begin, len(table))
+        begin += len(table)
+        for name in SCHEMA.names:
+            table = table.append_column(SCHEMA.field(name), found.column(name))
+        yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+
+
+def _parts(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+    """Parts of a table, of one chunk each, that can be decided together."""
+    begin = 0
+    while begin < len(table) or begin == 0:
+        count = max(1, min(rows, len(table) - begin))
+        while count > 1 and _url_bytes(table.slice(begin, count)) > URL_BYTES:
+            count //= 2
+        yield table.slice(begin, count).combine_chunks()
+        begin += count
+
+
+def _url_bytes(table: pa.Table) -> int:
+    """Bytes of the URLs of a table; 0 if they share memory with those of other rows."""
+    kind = table.schema.field("url").type
+    has_offsets = kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    return int(table.column("url").nbytes) if has_offsets else 0
 
 
 def missing_origins(batch: pa.RecordBatch | pa.Table, bundle: Bundle, *, profile: str | None = None) -> pa.Array:
@@ -401,8 +494,8 @@ def _collector_paused() -> Iterator[None]:
 class _Decider:
     """Decides batches with the same options. URLs are split and matched in C.
 
-    Python sees each pair of an origin and an agent, and each distinct answer, once in a batch; what it makes of them is
-    kept with the file.
+    Python sees each pair of an origin and an agent, and each distinct answer, once in a batch. Pairs are taken in the
+    order of the bundle's files, and in slices, each of which is answered before the files of the next are read.
     """
 
     def __init__(self, bundle: Bundle, options: _Options) -> None:
@@ -410,36 +503,115 @@ class _Decider:
         self._bundle = bundle
         own = {token.lower(): agent_of(token, row) for token, row in (options.agents or {}).items()}
         self._known = {**known_agents(), **own}
-        self._clear()
+        self._numbers: dict[str | None, int] = {}
+        self._agents: list[Agent | None] = []
+        self._backwards = True
+        self._forget_beginnings()
 
-    def _clear(self) -> None:
+    def _forget_beginnings(self) -> None:
         self._seen: dict[bytes, int] = {}
         self._origins: list[Origin | None] = []
         self._rows: dict[tuple[int, str | None], int] = {}
-        self._numbers: dict[str | None, int] = {}
-        self._agents: list[Agent | None] = []
 
     def decide(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The answers to a batch with at least one row."""
         count, urls, names = batch.num_rows, _strings(batch, "url").fill_null(""), _encoded(batch, "agent")
-        if len(self._seen) > _BEGINNINGS or len(self._numbers) + len(names.dictionary) > _AGENTS:
-            self._clear()
-            self._bundle._forget()
+        if len(self._seen) > _BEGINNINGS:
+            self._forget_beginnings()
+        if len(self._numbers) + len(names.dictionary) > _AGENTS:
+            self._numbers.clear()
+            self._agents.clear()
+            self._bundle._forget_agents()
         agents = pa.array([self._agent(name) for name in _texts(names.dictionary)], pa.int64())
         _, offsets, data = urls.buffers()
         data = data or b""
-        codes, starts, ends, found = (pa.allocate_buffer(4 * count) for _ in range(4))
+        codes, starts, ends = (pa.allocate_buffer(4 * count) for _ in range(3))
         split(data, offsets, urls.offset, count, self._seen, codes, starts, ends)
         for beginning in islice(self._seen, len(self._origins), None):
             self._origins.append(_origin(beginning.decode("utf-8", "replace")))
         beginnings = _ints(codes, count).cast(pa.int64())
         pairs = pc.add(pc.multiply(beginnings, len(self._agents)), agents.take(names.indices)).dictionary_encode()
-        groups = self._groups([divmod(pair, len(self._agents)) for pair in pairs.dictionary.to_pylist()])
-        matchers = [it.plain for it in groups], [it.with_query for it in groups]
-        first_of_each(*matchers, pairs.indices.buffers()[1], data, starts, ends, count, found)
-        numbers = _ints(found, count).cast(pa.int64())
-        results = pc.add(pc.multiply(pairs.indices.cast(pa.int64()), _FAR), numbers).dictionary_encode()
-        picked, answers, unread = results.indices, [], []
+        order = self._in_order(pairs.dictionary)
+        places = pc.array_sort_indices(order).cast(pa.int32()).take(pairs.indices)  # in that order, of each row's pair
+        paths = _PathsOfRows(data, _ints(starts, count), _ints(ends, count))
+        slices = self._slices(pairs.dictionary.take(order))
+        head = next(slices)
+        rows: pa.Array | None = None  # in the order in which they are decided: as they are, in a single slice
+        last = pa.array([count])  # behind the rows of each pair
+        if len(head[1]) < len(order):
+            rows = pc.array_sort_indices(places)
+            places, paths = places.take(rows), paths.take(rows)
+            last = pc.cumulative_sum(pc.value_counts(places).field("counts"))
+        columns: list[list[pa.Array]] = [[] for _ in SCHEMA]
+        picked: list[pa.Array] = []
+        first = begin = known = 0
+        for groups, numbers in chain([head], slices):
+            end = count if rows is None else last[first + len(numbers) - 1].as_py()
+            which = pa.array(numbers, pa.int32()).take(pc.subtract(places.slice(begin, end - begin), first))
+            found = paths.first_of_each(groups, which, begin)
+            asked = None if rows is None else rows.slice(begin, end - begin)
+            results, answers = self._answers(groups, which, found, urls, names, asked)
+            for column, values, field in zip(columns, zip(*answers, strict=True), SCHEMA, strict=True):
+                column.append(pa.array(values, field.type))
+            picked.append(pc.add(results, known))
+            known += len(answers)
+            first += len(numbers)
+            begin = end
+        taken = pa.concat_arrays(picked)
+        if rows is not None:
+            taken = taken.take(pc.array_sort_indices(rows))
+        return pa.record_batch([pa.concat_arrays(column).take(taken) for column in columns], schema=SCHEMA)
+
+    def _in_order(self, pairs: pa.Array) -> pa.Array:
+        """The places of pairs in the order of the bundle's files, every other time backwards, from those that are kept.
+
+        URLs that are read row by row are last: most of their files are kept then.
+        """
+        self._backwards = not self._backwards
+        ranks = array("q", map(self._rank, _numbers(pairs)))
+        return pc.array_sort_indices(pa.Array.from_buffers(pa.int64(), len(ranks), [None, pa.py_buffer(ranks)]))
+
+    def _rank(self, pair: int) -> int:
+        beginning, number = divmod(pair, len(self._agents))
+        agent = self._agents[number]
+        if beginning < 0:
+            return len(self._bundle)
+        row = _NONE if agent is None else self._row(beginning, agent)
+        return -row if self._backwards else row
+
+    def _slices(self, pairs: pa.Array) -> Iterator[tuple[list[_OfAgent], list[int]]]:
+        """Slices of the pairs: what decides in one, and for each pair the number of what decides for it."""
+        groups: list[_OfAgent] = []
+        numbers: list[int] = []
+        known: dict[int, int] = {}
+        read = self._bundle.read_bytes
+        for pair in _numbers(pairs):
+            group = self._group(*divmod(pair, len(self._agents)))
+            number = known.setdefault(id(group), len(groups))
+            if number == len(groups):
+                groups.append(group)
+            numbers.append(number)
+            if len(numbers) == _SLICE_PAIRS or self._bundle.read_bytes - read > _SLICE_BYTES:
+                yield groups, numbers
+                groups, numbers, known, read = [], [], {}, self._bundle.read_bytes
+        if numbers:
+            yield groups, numbers
+
+    def _answers(
+        self,
+        groups: Sequence[_OfAgent],
+        which: pa.Array,
+        found: pa.Array,
+        urls: pa.Array,
+        names: pa.DictionaryArray,
+        asked: pa.Array | None,
+    ) -> tuple[pa.Array, list[_Row]]:
+        """The number of each row's answer, and the answers; by the group of each row, and the rule that was found.
+
+        `asked` are the rows in the batch of these URLs and names, None for all.
+        """
+        results = pc.add(pc.multiply(which.cast(pa.int64()), _FAR), found.cast(pa.int64())).dictionary_encode()
+        picked, answers, unread = results.indices.cast(pa.int64()), [], []
         for place, result in enumerate(results.dictionary.to_pylist()):
             group, number = divmod(result + _LOWEST, _FAR)
             answer = self._answer(groups[group], number - _LOWEST)
@@ -447,9 +619,11 @@ class _Decider:
                 unread.append(place)
             answers.append(answer or _NO_URL)
         if unread:
-            picked = self._each(picked, unread, urls, names, answers)
-        columns = zip(zip(*answers, strict=True), SCHEMA, strict=True)
-        return pa.record_batch([pa.array(it, field.type).take(picked) for it, field in columns], schema=SCHEMA)
+            mask = pc.is_in(picked, value_set=pa.array(unread, picked.type))
+            some = pc.indices_nonzero(mask) if asked is None else asked.filter(mask)
+            each = self._each(urls.take(some), names.dictionary, names.indices.take(some), answers)
+            picked = pc.replace_with_mask(picked, mask, each)
+        return picked, answers
 
     def _agent(self, name: str | None) -> int:
         """The number of an agent."""
@@ -475,16 +649,6 @@ class _Decider:
     def _profile(self, agent: Agent) -> str | None:
         return agent.profile if self.options.profile is None else self.options.profile
 
-    def _groups(self, pairs: Sequence[tuple[int, int]]) -> list[_OfAgent]:
-        """What decides for each pair of a beginning and an agent."""
-        if not self._bundle.is_read_in_groups:
-            return [self._group(*pair) for pair in pairs]
-        # In the order of the bundle, so that each row group is read once for a batch.
-        agents = [(beginning, self._agents[number]) for beginning, number in pairs]
-        rows = [_NONE if agent is None else self._row(beginning, agent) for beginning, agent in agents]
-        found = {place: self._group(*pairs[place]) for place in sorted(range(len(pairs)), key=rows.__getitem__)}
-        return [found[place] for place in range(len(pairs))]
-
     def _group(self, beginning: int, number: int) -> _OfAgent:
         """What decides for the beginning of a URL, -1 for a URL that was not split, and an agent, by their numbers."""
         if beginning < 0:
@@ -500,7 +664,16 @@ class _Decider:
         kept = self._bundle._file(row)
         group = kept.groups.get(number)
         if group is None:
-            group = kept.groups[number] = self._new_group(kept, agent)
+            group = kept.groups[number] = self._shared(kept, agent)
+        return group
+
+    def _shared(self, kept: _Kept, agent: Agent) -> _OfAgent:
+        dialect = dialect_of(self.options.dialect, agent)
+        token = None if kept.file.robots is None else kept.file.robots.reading(dialect).token(agent)
+        key = dialect.name, token, agent.star_delay
+        group = kept.shared.get(key)
+        if group is None:
+            group = kept.shared[key] = self._new_group(kept, agent)
             kept.size += _FILE_BYTES
             self._bundle._grow(_FILE_BYTES)
         return group
@@ -533,22 +706,17 @@ class _Decider:
             group.answers[number] = answer
         return answer
 
-    def _each(
-        self, picked: pa.Array, unread: list[int], urls: pa.Array, names: pa.DictionaryArray, answers: list[_Row]
-    ) -> pa.Array:
-        """Decide the rows whose answer is in `unread` one by one; their answers are added to `answers` and picked."""
-        mask = pc.is_in(picked, value_set=pa.array(unread, picked.type))
-        where = pc.indices_nonzero(mask)
+    def _each(self, urls: pa.Array, texts: pa.Array, names: pa.Array, answers: list[_Row]) -> pa.Array:
+        """Decide rows one by one; their answers are added to `answers`, and the number of each is returned."""
         places: dict[_Row, int] = {}
-        found = []
-        texts = _texts(names.dictionary)
-        for url, name in zip(_texts(urls.take(where)), names.indices.take(where).to_pylist(), strict=True):
-            answer = self._one(url or "", self._agents[self._agent(texts[name])])
+        found, agents = [], [self._agents[self._agent(text)] for text in _texts(texts)]
+        for url, name in zip(_texts(urls), names.to_pylist(), strict=True):
+            answer = self._one(url or "", agents[name])
             place = places.setdefault(answer, len(answers))
             if place == len(answers):
                 answers.append(answer)
             found.append(place)
-        return pc.replace_with_mask(picked, mask, pa.array(found, picked.type))
+        return pa.array(found, pa.int64())
 
     def _one(self, url: str, agent: Agent | None) -> _Row:
         try:
@@ -602,6 +770,32 @@ def _texts(values: pa.Array) -> list[str | None]:
 def _encoded(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:
     """A column of strings with each text once, null among them."""
     return _strings(batch, name).dictionary_encode(null_encoding="encode")
+
+
+class _PathsOfRows:
+    """Where the path of each row lies in a text."""
+
+    def __init__(self, text: pa.Buffer | bytes, starts: pa.Array, ends: pa.Array) -> None:
+        self._text, self._starts, self._ends = text, starts, ends
+
+    def take(self, rows: pa.Array) -> "_PathsOfRows":
+        """Those of some rows."""
+        return _PathsOfRows(self._text, self._starts.take(rows), self._ends.take(rows))
+
+    def first_of_each(self, groups: Sequence[_OfAgent], which: pa.Array, begin: int) -> pa.Array:
+        """The number of the first rule for each row from `begin` on, by the group of its number in `which`."""
+        count = len(which)
+        starts, ends = (it.buffers()[1].slice(4 * begin, 4 * count) for it in (self._starts, self._ends))
+        found = pa.allocate_buffer(4 * count)
+        matchers = [it.plain for it in groups], [it.with_query for it in groups]
+        first_of_each(*matchers, which.buffers()[1], self._text, starts, ends, count, found)
+        return _ints(found, count)
+
+
+def _numbers(values: pa.Array) -> Iterator[int]:
+    """The numbers of an array, without a list of all."""
+    for begin in range(0, len(values), 4096):
+        yield from values.slice(begin, 4096).to_pylist()
 
 
 def _ints(buffer: pa.Buffer, count: int) -> pa.Array:

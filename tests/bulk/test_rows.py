@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import warnings
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from pathlib import Path
 from random import Random
@@ -11,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import robots_core
 from robots_core import arrow
 from robots_core.arrow import BUNDLE_SCHEMA, SCHEMA, Bundle, MissingOrigins, decide, missing_origins
 from robots_core.outcomes import BadOutcome
 from robots_core.purposes.policy import PURPOSES
+from robots_core.robots.agents import agent_of, known_agents, read_agent
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.robots_txt import RobotsTxt
 from tests.bulk.bundles import bundle_of
@@ -65,12 +68,114 @@ def test_batches_are_answered_as_each_row_is() -> None:
     assert decide(pa.Table.from_batches([batch_of(QUESTIONS)]), bundle) == whole
     small = Bundle(TABLE.take(pa.array(Random(1).sample(range(FILES), FILES))), keep_bytes=200_000)
     order = Random(2).sample(range(ASKED), 5000)
-    for start in range(0, len(order), 333):
-        part = order[start : start + 333]
-        found = decide(batch_of([QUESTIONS[it] for it in part]), small)
-        assert rows_of(found) == [expected[it] for it in part]
-    assert small.parsed > FILES
+    parts = [order[start : start + 333] for start in range(0, len(order), 333)]
+    with pytest.warns(RuntimeWarning, match=r"Set keep_bytes=\d+ to keep all") as warned:
+        found = [decide(batch_of([QUESTIONS[it] for it in part]), small) for part in parts]
+    for part, answered in zip(parts, found, strict=True):
+        assert rows_of(answered) == [expected[it] for it in part]
+    assert len(warned) == 1
+    assert small.parsed > 2 * FILES
     assert small._size < 200_000 + 1_000_000
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1500, arrow.ROWS])
+@pytest.mark.parametrize("options", [{}, {"purpose": PURPOSES}, {"dialect": "draft1996"}], ids=str)
+@pytest.mark.parametrize("small", [False, True])
+def test_many_batches_are_decided_together(
+    rows: int, options: dict[str, Any], small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if small:
+        monkeypatch.setattr(arrow, "_SLICE_PAIRS", 3)
+        monkeypatch.setattr(arrow, "_SLICE_BYTES", 1)
+        monkeypatch.setattr(arrow, "_BEGINNINGS", 50)
+    asked = QUESTIONS[: 400 if rows < 10 else 4000]
+    table = pa.Table.from_batches([batch_of(asked)]).append_column("id", pa.array(range(len(asked))))
+    given = table.to_batches(max_chunksize=100)
+    bundle = Bundle(TABLE, keep_bytes=1 if small else arrow.KEEP_BYTES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = pa.Table.from_batches(arrow.decide_batches(iter(given), bundle, rows=rows, **options))
+    assert found.schema.names == ["url", "agent", "id", *SCHEMA.names]
+    assert found.select(table.schema.names).equals(table)
+    assert rows_of(found) == answers(BODIES, asked, options.get("dialect"), options.get("purpose", ()))
+
+
+def test_a_file_is_parsed_once_for_the_rows_that_are_decided_together() -> None:
+    batches = pa.Table.from_batches([batch_of(QUESTIONS[:20_000])]).to_batches(max_chunksize=1000)
+    bundle = Bundle(TABLE, keep_bytes=1)
+    list(arrow.decide_batches(batches, bundle))
+    assert bundle.parsed < 1.5 * len(bundle)  # but for URLs that are read row by row
+    each = Bundle(TABLE, keep_bytes=1)
+    with pytest.warns(RuntimeWarning, match="decide_batches"):
+        list(arrow.decide_batches(batches, each, rows=1000))
+    assert each.parsed > 3 * len(each)
+
+
+def test_batches_come_back_as_they_are() -> None:
+    empty = pa.record_batch([pa.array([], pa.string())] * 2, names=["url", "agent"])
+    one = batch_of(QUESTIONS[:1])
+    found = list(arrow.decide_batches([empty, one, empty], Bundle(TABLE)))
+    assert [len(it) for it in found] == [0, 1, 0]
+    assert {tuple(it.schema.names) for it in found} == {("url", "agent", *SCHEMA.names)}
+    assert list(arrow.decide_batches([], Bundle(TABLE))) == []
+    parts = list(arrow.decide_batches([batch_of(QUESTIONS[:10])], Bundle(TABLE), rows=4))
+    assert [len(it) for it in parts] == [4, 4, 2]
+    reader = pa.Table.from_batches([batch_of(QUESTIONS[:10])]).to_reader()
+    assert sum(map(len, arrow.decide_batches(reader, Bundle(TABLE)))) == 10
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_batches_are_cut_by_the_bytes_of_their_urls(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = QUESTIONS[:300]
+    expected = decide(batch_of(asked), Bundle(TABLE))
+    monkeypatch.setattr(arrow, "URL_BYTES", 500)
+    cut: list[int] = []
+    inner = arrow.Bundle._decide
+
+    def noted(bundle: Bundle, batches: list[pa.RecordBatch], *others: Any) -> Any:
+        cut.extend(len(batch) for batch in batches)
+        return inner(bundle, batches, *others)
+
+    monkeypatch.setattr(arrow.Bundle, "_decide", noted)
+    batch = batch_of(asked)
+    given = pa.record_batch(
+        [
+            batch.column("url").cast(pa.string()).dictionary_encode()
+            if pa.types.is_dictionary(kind)
+            else batch.column("url").cast(kind),
+            batch.column("agent"),
+        ],
+        names=["url", "agent"],
+    )
+    assert decide(given, Bundle(TABLE)) == expected
+    assert (
+        pa.Table.from_batches(arrow.decide_batches([given], Bundle(TABLE)))
+        .select(SCHEMA.names)
+        .equals(pa.Table.from_batches([expected]))
+    )
+    assert len(cut) == 2 if pa.types.is_dictionary(kind) else len(cut) > 20
+
+
+def test_agents_that_share_rules_have_answers_of_their_own() -> None:
+    """Those of one token share what decides, unless they differ in dialect or in the delay that they inherit."""
+    body = (
+        b"User-agent: A\nUser-agent: B\nDisallow: /a*b\nCrawl-delay: 5\n\nUser-agent: *\nCrawl-delay: 9\nDisallow: /x"
+    )
+    own: dict[str, dict[str, Any]] = {
+        "A": {},
+        "B": {"dialect": "draft1996"},
+        "C": {"chain": ["A"]},
+        "D": {"star_delay": True},
+        "E": {"star": False},
+    }
+    names = [*own, "F", "G/1.0"]
+    urls = [f"https://{host(0)}{path}" for path in ("/axb", "/x", "/", "/robots.txt")]
+    batch = pa.record_batch([urls * len(names), [name for name in names for _ in urls]], names=["url", "agent"])
+    found = decide(batch, Bundle(bundle_of([body])), agents=own)
+    file, known = robots_core.read(body), {name.lower(): agent_of(name, row) for name, row in own.items()}
+    for url, name, row in zip(batch["url"].to_pylist(), batch["agent"].to_pylist(), rows_of(found), strict=True):
+        it = file.decide(url, read_agent(name, {**known_agents(), **known}), at=AT)
+        assert row == (it.verdict, it.reason, it.rule, it.line, None if it.rate is None else it.rate.interval)
 
 
 @pytest.mark.parametrize("purpose", [(), PURPOSES], ids=["", "purposes"])

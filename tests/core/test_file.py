@@ -153,7 +153,7 @@ def test_the_version_is_that_of_the_bytes_or_of_the_outcome() -> None:
 
 def test_import_loads_only_what_each_use_needs() -> None:
     script = "import sys; before = set(sys.modules); import robots_core; print(*(set(sys.modules) - before))"
-    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {script}"]
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'core')!r}); {script}"]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = set(ended.stdout.split())
     assert "robots_core.file" in loaded

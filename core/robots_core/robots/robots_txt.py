@@ -124,6 +124,10 @@ class Reading:
             rules = self._compile(STAR)
         return rules.judge(path)
 
+    def token(self, agent: Agent) -> str | None:
+        """The token of the groups that bind `agent`, None if no group does."""
+        return self._selector.token(agent)
+
     def rules_of(self, agent: Agent) -> AgentRules | None:
         """The rules that bind `agent`, None if no group does."""
         token = self._selector.token(agent)
