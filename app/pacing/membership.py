@@ -42,8 +42,8 @@ class FleetMembership:
     process goes by a new list and by those before it, until all members know the new one. Any two processes then have
     a list in common, by which no slot is of both.
 
-    `ranks` is None until the store has answered once, and empty until the process goes by a list that all know. Without
-    the store, the last ranks stay.
+    `ranks` is None until the store has answered once, and empty until the process goes by a list that all know, unless
+    it is the first process of its fleet. Without the store, the last ranks stay.
 
     If the store no longer has the last announcement, or did not answer since, it may have been emptied, or be as it was
     before: `on_loss` is called.
@@ -99,7 +99,8 @@ class FleetMembership:
             ranks, self._list = (), b""
         elif members != self._list:
             self._list, self._list_since = members, now
-            ranks = (*ranks, rank) if ranks else ()
+            is_first = self.ranks is None and rank.of == 1
+            ranks = (*ranks, rank) if ranks or is_first else ()
         elif agreed and now - self._list_since >= AGREED_AFTER:
             ranks = (rank,)
         self.ranks = ranks

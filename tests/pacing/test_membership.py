@@ -54,6 +54,15 @@ async def test_a_process_that_joins_has_no_rank_until_all_know_it(calls: Guarded
     assert [one.ranks for one in (first, second, third)] == [(Rank(number, 3),) for number in range(3)]
 
 
+async def test_the_first_process_has_its_rank_at_once(calls: GuardedClient) -> None:
+    first, second = (FleetMembership(calls, name) for name in "ba")
+    await first.announce()
+    await second.announce()
+    assert (first.ranks, second.ranks) == ((Rank(0, 1),), ())
+    await first.announce()
+    assert first.ranks == (Rank(0, 1), Rank(1, 2))
+
+
 async def test_a_gone_process_and_foreign_values_are_removed(calls: GuardedClient, store_client: Redis) -> None:
     time = Time()
     for key in (MEMBERS_KEY, KNOWN_KEY):
@@ -105,10 +114,13 @@ async def test_whenever_the_store_is_lost_no_slot_is_of_two_processes(
     After some calm rounds, all have agreed.
     """
     dice, time, store = random.Random(seed), Time(), LosesReplies(calls)
+    await store_client.zadd(MEMBERS_KEY, {"gone": (await store_client.time())[0]})
     fleet: dict[FleetMembership, str] = {}
     missed: set[FleetMembership] = set()
     joined = 0
     for calm in (*[False] * 40, *[True] * 6):
+        if calm:
+            await store_client.zrem(MEMBERS_KEY, "gone")
         if not calm and len(fleet) < 5 and dice.random() < 0.3:
             joined += 1
             name = f"{dice.choice('xyz')}{joined}"
@@ -120,6 +132,8 @@ async def test_whenever_the_store_is_lost_no_slot_is_of_two_processes(
         for number, one in enumerate(dice.sample(list(fleet), len(fleet))):
             if number == emptied:
                 await store_client.flushall()
+                # A process that joins before any other has come back would take itself for the first.
+                await store_client.zadd(MEMBERS_KEY, {"gone": (await store_client.time())[0]})
             store.losing = not calm and one not in missed and dice.random() < 0.1
             missed = (missed - {one}) | ({one} if store.losing else set())
             await one.announce()
