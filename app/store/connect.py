@@ -31,6 +31,7 @@ from app.loop.single_flight import SingleFlight
 from app.store import url as redis_url
 from app.store.cluster import ANY, ClusterClient, open_in
 from app.store.password_file import FileCredentials
+from app.store.replies import BoundedParser
 from app.store.url import Address, Cluster, LocalSocket, Login, RedisTarget, Sentinels, Server
 
 Client: TypeAlias = Redis | ClusterClient
@@ -170,6 +171,7 @@ def _options(login: Login, tls: Reread[ssl.SSLContext] | None) -> dict[str, Any]
         # With protocol 3, redis-py listens for maintenance notifications, and therefore hands out connections that have
         # unread data or that the server has closed (https://github.com/redis/redis-py/issues/4252).
         "protocol": 2,
+        "parser_class": BoundedParser,
     }
     return options if tls is None else {**options, "tls": tls}
 

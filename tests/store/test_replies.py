@@ -1,11 +1,14 @@
 """Replies of a server are read the same however they are cut, and nothing but InvalidResponse is raised."""
 
+import asyncio
 import random
 from typing import Any
 
 import pytest
+from redis.asyncio.client import PubSub
 from redis.exceptions import InvalidResponse, NoScriptError, ReadOnlyError, ResponseError
 
+from app.store.connect import connect, subscriber
 from app.store.replies import ARRAY_LIMIT, REPLY_LINE_LIMIT, STORE_REPLY_LIMIT, Replies
 
 PARTS = (b"\r\n", b"*", b"$", b":", b"-", b"+", b"1", b"-1", b"9", b"MOVED ", b"\x00")
@@ -59,9 +62,9 @@ TOO_LARGE = {
     "an array after a reply": b"+OK\r\n*-1\r\n" + MANY,
     "an error": b"-ERR " + b"y" * REPLY_LINE_LIMIT + b"\r\n",
     "a line without an end": b"+" + b"A" * (REPLY_LINE_LIMIT + 1),
-    "a string": b"$4000000000\r\n" + b"A" * (STORE_REPLY_LIMIT + 1),
+    "a string": b"$4000000000\r\n" + b"A" * (STORE_REPLY_LIMIT + 1_000_000),
     "many short strings": b"*%d\r\n" % ARRAY_LIMIT
-    + (b"$999\r\n" + b"A" * 999 + b"\r\n") * (STORE_REPLY_LIMIT // 1000 + 1),
+    + (b"$999\r\n" + b"A" * 999 + b"\r\n") * (STORE_REPLY_LIMIT // 1000 + 1000),
 }
 
 
@@ -127,3 +130,28 @@ def test_random_bytes_raise_one_error(seed: int) -> None:
                 replies.feed(data[at : at + 5])
         except InvalidResponse:
             continue
+
+
+@pytest.mark.parametrize("sent", TOO_LARGE.values(), ids=TOO_LARGE)
+async def test_messages_have_the_same_bounds(sent: bytes) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(b"+OK\r\n" * data.count(b"SETINFO"))
+            if b"SUBSCRIBE" in data:
+                writer.write(b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" + sent)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    client = connect(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    listener = await subscriber(client)
+    await listener.subscribe("a")
+    with pytest.raises(InvalidResponse, match=r"more than \d+ (bytes|items)"):
+        await _listen(listener)
+    await listener.aclose()  # type: ignore[no-untyped-call]
+    await client.aclose()
+    server.close()
+
+
+async def _listen(listener: PubSub) -> None:
+    while True:
+        await listener.get_message(timeout=20.0)
