@@ -230,6 +230,9 @@ class Bundle:
         self.read_bytes = 0
         """Bytes of all files that were parsed, and of what was found for agents, as `keep_bytes` counts them."""
         self._names = names.combine_chunks()
+        # To find a value in a column takes the longer, the more chunks it has.
+        read = {"outcome", "truncated", "version"} & {*table.column_names}
+        self._columns = {name: table.column(name).combine_chunks() for name in read}
         self._order: pa.Array | None = None
         if table.num_rows > 1 and not pc.all(pc.less(self._names[:-1], self._names[1:])).as_py():
             self._order = pc.sort_indices(self._names)
@@ -286,7 +289,7 @@ class Bundle:
         return str(self._names[self._place(place)].as_py())
 
     def _value(self, name: str, row: int) -> Any:
-        return self.table.column(name)[row].as_py() if name in self.table.column_names else None
+        return self._columns[name][row].as_py() if name in self._columns else None
 
     def _file(self, row: int) -> _Kept:
         kept = self._kept.get(row)
@@ -297,7 +300,7 @@ class Bundle:
         try:
             file = outcome(word) if body is None else read(body, truncated=bool(self._value("truncated", row)))
         except BadOutcome as error:
-            raise BadOutcome(f"{self._value('origin', row)} in the bundle: {error}") from None
+            raise BadOutcome(f"{self.table.column('origin')[row]} in the bundle: {error}") from None
         self.parsed += 1
         self._parsed_now += 1
         if self._parsed_now == 2 * len(self) + 1:
