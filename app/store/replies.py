@@ -25,7 +25,7 @@ _MANY: Final = re.compile(rb"\*\d{6}")
 _HEADER: Final = re.compile(rb"([$*])(\d{1,20})")
 
 
-class Bounds:
+class ReplyBounds:
     """Follows what a server sends, and raises InvalidResponse for what is longer than a limit."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Replies:
 
     def __init__(self) -> None:
         self._reader = Reader(protocolError=InvalidResponse, replyError=_error, notEnoughData=_INCOMPLETE)
-        self._bounds = Bounds()
+        self._bounds = ReplyBounds()
 
     def feed(self, data: bytes) -> list[Any]:
         """The replies that are complete now. Raises InvalidResponse."""
@@ -106,12 +106,12 @@ class BoundedParser(_AsyncHiredisParser):
 
     def __init__(self, socket_read_size: int) -> None:
         super().__init__(socket_read_size)
-        self._bounds = Bounds()
+        self._bounds = ReplyBounds()
 
     def on_connect(self, connection: Any) -> None:
         """Begin with a new connection."""
         super().on_connect(connection)  # type: ignore[no-untyped-call]
-        self._bounds = Bounds()
+        self._bounds = ReplyBounds()
 
     async def read_from_socket(self) -> bool:
         """Read what has arrived. Raises InvalidResponse."""
