@@ -5,9 +5,10 @@ import random
 from collections.abc import Callable, Sequence
 
 from app.cache.byte_lru import BoundedDict
+from app.pacing import law
 from app.pacing.membership import Rank
 from app.pacing.schedule import advance, at_least, interval_at, window_at
-from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult, WaitTooLong, wait_too_long
+from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult, WaitTooLong
 
 HORIZON = 2.0
 """Seconds: no slot is given farther ahead, so that the fleet keeps one pace again soon after the store is back."""
@@ -24,6 +25,8 @@ MOST_TRIED = 100
 LOCAL_SLOT = "alone"
 """The name of every slot that was given without the store."""
 
+_EMPTY = law.Queue()
+
 
 class LocalPacer:
     """Without Redis, each of N processes uses every Nth slot, chosen by its rank.
@@ -38,6 +41,8 @@ class LocalPacer:
     Slots of one length never overlap. So all hosts of a pool are paced as the slowest one that was asked for within
     SLOWEST_FOR, of the store, too (`note`).
 
+    Who gets such a slot, and when the turns of the others are, is by `law.py`, as in the store.
+
     `now` is Unix seconds of the store's clock, as far as known.
     """
 
@@ -45,6 +50,7 @@ class LocalPacer:
         self._fleet = fleet
         self._ranks = ranks
         self._ends: BoundedDict[PaceKey, float] = BoundedDict()
+        self._lines: BoundedDict[PaceKey, law.Queue] = BoundedDict()
         self._slowest_seen: BoundedDict[PaceKey, tuple[float, float]] = BoundedDict()
 
     def note(self, key: PaceKey, interval: float, now: float) -> None:
@@ -78,12 +84,22 @@ class LocalPacer:
             if found is None:
                 return unknown
             start = found
-        wait, interval = start - now, interval_at(windows, start)
-        longest = min(request.max_wait, HORIZON)
-        if wait > longest:
-            return wait_too_long(wait, interval, longest, window_at(own, start).bound)
+        interval, bound = interval_at(windows, start), window_at(own, start).bound
+        turn = self._turn(request, interval, start, now)
+        if turn is not None:
+            return WaitTooLong(start - now, turn, interval, bound)
         self._ends[request.key] = advance(windows, start, request.cost)
-        return Slot(request.key, LOCAL_SLOT, start, wait, interval, window_at(own, start).bound)
+        return Slot(request.key, LOCAL_SLOT, start, start - now, interval, bound)
+
+    def _turn(self, request: SlotRequest, interval: float, start: float, now: float) -> float | None:
+        """None if the request gets the slot that begins at `start`, by the law of a queue; else when its turn is."""
+        at, max_wait = round(now * law.SECOND), round(min(request.max_wait, HORIZON) * law.SECOND)
+        windows = (law.Window(math.inf, round(interval * law.SECOND)),)
+        asked = law.Request(request.caller, "", windows, max_wait, request.cost, learned=True)
+        result, queue = law.reserve(self._lines.get(request.key, _EMPTY), asked, at, math.ceil(start * law.SECOND))
+        # Its slots are known by their end alone.
+        self._lines[request.key] = queue._replace(slots=(), tail=0)
+        return result.retry_after / law.SECOND if isinstance(result, law.Turn) else None
 
     def _slowest(self, key: PaceKey, interval: float, now: float) -> float:
         """The longest interval that the queue was asked for of late, this one included."""

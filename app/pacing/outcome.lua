@@ -15,17 +15,14 @@
 if ARGV[7] == 'released' then
   local slot = ARGV[8]
   local go = tonumber(redis.call('ZSCORE', SLOTS, slot))
-  local stored = redis.call('HMGET', QUEUE, 'hint', 'counted', 'hold', 'count', 'seen')
+  local stored = redis.call('HMGET', QUEUE, 'hold', 'count', 'seen')
   -- After a step of the clock, the next reservation drops all slots of before.
-  if not go or step_since(stored[5]) ~= 0 then return {0, now, 0} end
+  if not go or step_since(stored[3]) ~= 0 then return {0, now, 0} end
   redis.call('ZREM', SLOTS, slot)
-  local caller = string.match(slot, '^%d+:%w+:(.+)$')
-  if caller and go > instant(stored[2], MAX_AHEAD) then change_ahead(caller, -1) end
   local last = redis.call('ZREVRANGE', SLOTS, 0, 0)[1]
   local tail = last and instant(string.match(last, '^%d+')) or 0
   redis.call('HSET', QUEUE, 'tail', text(tail))
-  save_durable_queue(tail, instant(stored[3]), instant(stored[4]))
-  if go < instant(stored[1], MAX_AHEAD) then redis.call('HSET', QUEUE, 'hint', text(go)) end
+  save_durable_queue(tail, instant(stored[1]), instant(stored[2]))
   return {1, now, 0}
 end
 

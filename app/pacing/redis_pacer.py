@@ -7,6 +7,21 @@ from collections.abc import Sequence
 from secrets import token_hex
 from typing import Any
 
+from app.pacing.law import (
+    AHEAD_FOR,
+    AHEAD_SLOTS,
+    ATTEMPTS,
+    DOUBLINGS,
+    FAR_SLOTS,
+    GRACE,
+    LONGEST_RETRY,
+    MAX_ACTIVE,
+    MAX_OWN,
+    MAX_SLOTS,
+    NEAR_SLOTS,
+    ROUNDS,
+    SECOND,
+)
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.schedule import Bound, window_at
 from app.pacing.slots import (
@@ -22,7 +37,6 @@ from app.pacing.slots import (
     SlotRequest,
     SlotResult,
     WaitTooLong,
-    wait_too_long,
 )
 from app.store.guarded_client import GuardedClient, UnexpectedReply
 from app.store.script import Script
@@ -35,16 +49,31 @@ BUCKETS = 4096
 be evicted. All processes on a store have to use the same number."""
 
 
-_RESERVE = Script.load(__package__, "state.lua", "pace.lua", "reserve.lua")
+_RESERVE = Script.load(
+    __package__,
+    "state.lua",
+    "pace.lua",
+    "reserve.lua",
+    SECOND=SECOND,
+    AHEAD_FOR=AHEAD_FOR,
+    AHEAD_SLOTS=AHEAD_SLOTS,
+    FAR_SLOTS=FAR_SLOTS,
+    NEAR_SLOTS=NEAR_SLOTS,
+    GRACE=GRACE,
+    MAX_SLOTS=MAX_SLOTS,
+    MAX_ACTIVE=MAX_ACTIVE,
+    MAX_OWN=MAX_OWN,
+    LONGEST_RETRY=LONGEST_RETRY,
+    ROUNDS=ROUNDS,
+    DOUBLINGS=DOUBLINGS,
+    ATTEMPTS=ATTEMPTS,
+)
 _OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua")
 
 _BUDGET = 3
 
 _BOUNDS: tuple[Bound, ...] = ("latency", "latency", "backoff")
 """What decided the least interval, by the number that the script gives it; 0 is nothing."""
-
-AHEAD_FOR, AHEAD_SLOTS = 2.0, 8
-"""Seconds, or intervals, that slots are given ahead at most once pages were reported (reserve.lua)."""
 
 LATENCY_FACTOR, LONGEST_BY_LATENCY = 1.2, 30.0
 """An interval is at least so many times the mean time of a page, but that sets none longer than so many seconds."""
@@ -109,7 +138,7 @@ class RedisPacer:
             str(request.budget),
             *windows,
             key_id=request.key_id,
-            length=13,
+            length=14,
         )
         reserved, now, go, end, length, queue_end, count, backoff_until, step, given_back, *learned = reply
         latency, least = learned[0] / MICROSECONDS, learned[1] / MICROSECONDS
@@ -119,11 +148,9 @@ class RedisPacer:
         wait, interval, go_at = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS, go / MICROSECONDS
         own = window_at(request.windows, go_at)
         bound = by if least > own.interval + 1 / MICROSECONDS else own.bound
-        if learned[2] == _BUDGET:  # no slot is nearer, so none is worth coming back for
-            return WaitTooLong(wait, wait, interval, "budget"), view
         if not reserved:
-            longest = max(AHEAD_FOR, AHEAD_SLOTS * interval) if latency and self._latency_factor else math.inf
-            return wait_too_long(wait, interval, min(request.max_wait, longest), bound), view
+            bound = "budget" if learned[2] == _BUDGET else bound
+            return WaitTooLong(wait, learned[3] / MICROSECONDS, interval, bound), view
         return Slot(key, f"{end}:{name}:{request.caller}", go_at, wait, interval, bound), view
 
     async def release(self, key: PaceKey, name: str) -> bool:
@@ -215,7 +242,7 @@ def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
     """
     bucket = _bucket(key)
     pool, queue = (f"{bucket}:{field}" for field in _fields(key))
-    callers = f"{queue}:callers/{key_id}" if key_id else f"{queue}:callers"
+    callers = f"{queue}:asking/{key_id}" if key_id else f"{queue}:asking"
     return (
         f"{bucket}:kept",
         f"{bucket}:until",
@@ -223,8 +250,9 @@ def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
         queue,
         f"{queue}:slots",
         callers,
-        f"{queue}:ahead",
-        f"{queue}:keys",
+        f"{queue}:turns/{key_id}" if key_id else f"{queue}:turns",
+        f"{queue}:active",
+        f"{queue}:line",
     )
 
 

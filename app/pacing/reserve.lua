@@ -1,6 +1,6 @@
--- Reserve the next free slot of one queue: one agent in one pool.
+-- Reserve the next slot of one queue (one agent in one pool), or say when the caller's turn is.
 --
--- ARGV  7 longest wait   8 cost, in documents   9 caller: "<key id>/<name>", without API keys "<name>"
+-- ARGV  7 longest wait; negative: only ask   8 cost, in documents   9 caller: "<key id>/<name>", without API keys "<name>"
 --       10 nonce
 --       11 give no slot for so long, or 0   12 give none for so long if slots were lost
 --       13, 14 the time to the end of the queue and its count, as this process remembers them, or 0
@@ -11,38 +11,25 @@
 --       23 documents a day, or 0
 --       24.. the windows: until (an instant), interval; the last one never ends
 --
--- A slot lasts from the instant at which it begins to its end, from which the pace permits the next document. Slots
--- never overlap.
---
--- The set of slots is the record. `tail` is the end of the last slot, stored again in case the set is lost. No slot is
--- free before `hint`, so the search starts there. `count` grows by one with every slot: if a process remembers a higher
--- count, this server has lost slots, as a replica does that lagged behind its master.
+-- Slots never overlap. `tail` is the end of the last one, stored again in case the set is lost. `count` grows by one with
+-- every slot: if a process remembers a higher count, this server has lost slots, as a replica does that lagged behind its
+-- master. The law is that of law.py, which gives the constants, and which a test compares with this.
 --
 -- Returns {1, now, begin, end, interval, tail, count, end of the backoff, by how much the clock was set back (negative:
 -- forward), 1 if the end of the backoff is from this process, the latency, the least interval by it and by refusals,
--- which of them decided (`least_interval`; 3: the documents of the day are used up)}. If the slot is too far ahead: 0 in place of the first 1, and 0 as its end.
-local CALLER_EXPIRY = 10e6   -- a caller that last asked longer ago is gone
-local MAX_CALLERS = 1000
-local MAX_SEARCH = 500       -- slots that are searched for a gap, after the first FEW
-local FEW = 20
-local NEAR = 5               -- intervals: a gap this near is open to all, or it would be lost
-local NEWCOMERS = 10         -- one slot in 10 is left for callers that have not asked yet
-local PERIOD = 20            -- intervals: one slot in this time is left for keys that have none ahead of it
-local MAX_DEBT = 20          -- intervals that a key waits at most for having had more than its share
-local SOME_SLOTS = 60        -- searched for a gap within the share of a key: the first, and those after its latest one
-local LAST_SLOTS = 30        -- of the queue, searched if there is none
+-- which of them decided (`least_interval`; 3: the documents of the day are used up), 0}. If none was reserved: 0 in place
+-- of the first 1, and the time to the caller's turn as the last.
 local DAY = 86400e6
-local AHEAD_FOR = 2e6        -- slots are given so far ahead at most, or
-local AHEAD_SLOTS = 8        -- so many intervals
 
-if redis.call('ZCARD', SLOTS) > 2 * MAX_SLOTS then redis.call('UNLINK', SLOTS) end
-for _, asking in ipairs({CALLERS, API_KEYS}) do
-  if redis.call('ZCARD', asking) > 2 * MAX_CALLERS then redis.call('UNLINK', asking) end
+-- Slots of the last release may be more: then they are lost, and none is given before the tail.
+for set, most in pairs({[SLOTS] = 2 * MAX_SLOTS, [CALLERS] = MAX_ACTIVE, [TURNS] = MAX_ACTIVE, [API_KEYS] = MAX_ACTIVE,
+  [LINE] = 20 * MAX_ACTIVE}) do
+  if redis.call('ZCARD', set) > most then redis.call('UNLINK', set) end
 end
-if redis.call('HLEN', AHEAD) > 2 * MAX_SLOTS then redis.call('UNLINK', AHEAD) end
 
 local max_wait, cost, caller, nonce = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
-local key = key_of(caller)
+local key = string.match(caller, '^[^/]*/') or ''
+local asks_only = max_wait < 0
 local untils, intervals = {}, {}
 for i = 24, #ARGV, 2 do
   untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
@@ -67,68 +54,68 @@ local function interval_at(at)
   end
 end
 
--- The end and the beginning of a slot; nil for a member that is not valid, which is deleted.
-local function slot_times(slot, go)
-  go = tonumber(go)
-  local ends = tonumber(string.match(slot, '^(%d+):%w+:'))
-  if ends and go and go >= 0 and go < ends and ends <= now + MAX_AHEAD then return ends, go end
-  redis.call('ZREM', SLOTS, slot)
-  return nil
-end
-
--- Read the state of the queue.
-local stored = redis.call('HMGET', QUEUE, 'tail', 'hint', 'hold', 'fetched', 'counted', 'count', 'seen', 'latency',
-  'recent', 'told', 'reports', 'run', 'pace', 'day', 'spent', 'apart', 'page_at')
+-- Read the state of the queue. The documents of a day of UTC are kept apart from those of the days beside it.
+local day = math.floor(now / DAY)
+local spent_field = 'spent' .. day % 2
+local stored = redis.call('HMGET', QUEUE, 'tail', 'hold', 'fetched', 'count', 'seen', 'latency', 'recent', 'told',
+  'reports', 'run', 'pace', 'apart', 'page_at', 'shortest', 'shortest_until', spent_field)
 local durable = durable_numbers(QUEUE_FIELD, 4)
-local clock_step, durable_step = step_since(stored[7]), step_since(durable[4])
-local tail, hint, fetched, counted = 0, instant(stored[2]), instant(stored[4]), instant(stored[5])
-local stored_tail = math.max(shifted(stored[1], clock_step), shifted(durable[1], durable_step))
-local closed_until = math.max(shifted(stored[3], clock_step), shifted(durable[2], durable_step))
-local function valid_count(value)
-  local number = math.floor(tonumber(value) or 0)
-  return number >= 0 and number < 1e15 and number or 0
-end
-local count = math.max(valid_count(stored[6]), valid_count(durable[3]))
+local clock_step, durable_step = step_since(stored[5]), step_since(durable[4])
+local tail = math.max(shifted(stored[1], clock_step), shifted(durable[1], durable_step))
+local closed_until = math.max(shifted(stored[2], clock_step), shifted(durable[2], durable_step))
+local fetched = instant(stored[3])
+local count = math.floor(math.max(duration(stored[4], 1e15), duration(durable[3], 1e15)))
 if clock_step == 0 then clock_step = durable_step end
 if clock_step ~= 0 then
-  -- All slots are by the clock of before. Their callers wait for a duration, and go when it is over.
-  redis.call('UNLINK', SLOTS, CALLERS, AHEAD, API_KEYS)
-  hint, fetched, counted = 0, math.min(fetched, now), now
+  -- All instants are by the clock of before. Callers wait for a duration, and go when it is over.
+  redis.call('UNLINK', SLOTS, CALLERS, TURNS, API_KEYS, LINE)
+  fetched = math.min(fetched, now)
 end
 
 -- Learn from the pages that were reported, and raise the intervals to what the pool bears.
 local backoff_until, given_back, bad, bad_at = settle_backoff()
-local latency, recent = duration(stored[8], LONGEST), duration(stored[9], LONGEST)
-local told, reports = math.min(shifted(stored[10], clock_step), now), math.min(duration(stored[11], FEW), FEW)
-local run = shifted(stored[12], clock_step)
-local apart = duration(stored[16], MEAN_OVER)
-local page_at = ARGV[19] == '1' and now or math.min(shifted(stored[17], clock_step), now)
+local latency, recent = duration(stored[6], LONGEST), duration(stored[7], LONGEST)
+local told, reports = math.min(shifted(stored[8], clock_step), now), duration(stored[9], FEW)
+local run, apart = shifted(stored[10], clock_step), duration(stored[12], MEAN_OVER)
+local page_at = ARGV[19] == '1' and now or math.min(shifted(stored[13], clock_step), now)
 if latency == 0 then reports = 0 end
 latency, recent, apart, told, reports =
   learn(latency, recent, apart, told, reports, tonumber(ARGV[16]), tonumber(ARGV[17]))
 local timed_out = ARGV[18] == '1'
-if timed_out and now >= run then latency = math.max(latency, math.min(2 * latency, TIME_OUT)) end
+local new_run = timed_out and now >= run
+if new_run then latency = math.max(latency, math.min(2 * latency, TIME_OUT)) end
 local factor = tonumber(ARGV[20])
 local least, decided = least_interval(factor, tonumber(ARGV[21]), tonumber(ARGV[22]), latency, recent, reports, bad, bad_at)
 least = math.ceil(least)
 for i, own in ipairs(intervals) do intervals[i] = math.max(own, least) end
 
-local last
-for attempt = 1, 20 do
-  local found = redis.call('ZREVRANGE', SLOTS, 0, 0, 'WITHSCORES')
-  if #found == 0 then break end
-  local ends, go = slot_times(found[1], found[2])
-  if ends then
-    tail, last = ends, go
-    break
+-- The slots that are not over, by time. If they are lost, one up to the stored tail replaces them.
+local begins, ends, owners, last = {}, {}, {}, 0
+local function add(go, slot_end, owner)
+  last = last + 1
+  begins[last], ends[last], owners[last] = go, slot_end, owner
+end
+local found = redis.call('ZREVRANGE', SLOTS, 0, -1, 'WITHSCORES')
+for i = #found - 1, 1, -2 do
+  local slot_end, owner = string.match(found[i], '^(%d+):%w+:(.*)$')
+  local go
+  slot_end, go = tonumber(slot_end), tonumber(found[i + 1])
+  if not slot_end or not (go >= 0 and go < slot_end) or slot_end > now + MAX_AHEAD then
+    redis.call('ZREM', SLOTS, found[i])
+  elseif slot_end > now then
+    add(go, slot_end, owner)
   end
-  if attempt == 20 then redis.call('UNLINK', SLOTS) end
 end
--- If the slots are lost, one slot up to the stored tail replaces them all.
-if not last and stored_tail > now then
-  tail, last, hint = stored_tail, now, stored_tail
-  redis.call('ZADD', SLOTS, text(now), text(stored_tail) .. ':lost:')
+redis.call('ZREMRANGEBYRANK', SLOTS, 0, -last - 2)
+local set_end = last > 0 and ends[last] or 0
+if tail > math.max(now, set_end) then
+  redis.call('ZADD', SLOTS, text(now), text(tail) .. ':lost:')
+  table.insert(begins, 1, now)
+  table.insert(ends, 1, tail)
+  table.insert(owners, 1, '')
+  last = last + 1
 end
+tail = math.max(tail, set_end)
 
 -- After a failure of the store, callers may still use slots given without it, or slots that this server lost.
 local known_end, known_count = instant(now + tonumber(ARGV[13])), tonumber(ARGV[14])
@@ -139,8 +126,6 @@ if closed_for > 0 then
   if known_end > tail then closed_until = math.max(closed_until, known_end) end
 end
 
-hint = math.min(hint, math.max(tail, now))
-
 -- The fetch of robots.txt takes a slot like any document. Its instant is by a process's clock, which may be ahead.
 local robots_fetched = instant(ARGV[15])
 if robots_fetched > fetched then
@@ -148,226 +133,168 @@ if robots_fetched > fetched then
   local at = math.min(robots_fetched, now)
   if advance(at, 1) > now then
     at = math.max(at, tail)
-    if hint >= tail then hint = advance(at, 1) end
-    tail, last = advance(at, 1), at
+    tail = advance(at, 1)
+    add(at, tail, '')
     redis.call('ZADD', SLOTS, text(at), text(tail) .. ':robots:')
   end
 end
 
--- Slots that have begun no longer count as ahead of their callers; all but the last of them are over.
-if not last or last <= now then
-  redis.call('UNLINK', AHEAD)
-  redis.call('ZREMRANGEBYRANK', SLOTS, 0, -2)
-  counted = now
-else
-  local begun = redis.call('ZRANGEBYSCORE', SLOTS, '(' .. text(counted), text(now), 'WITHSCORES', 'LIMIT', 0, 200)
-  for i = 1, #begun, 2 do
-    local ends, go = slot_times(begun[i], begun[i + 1])
-    local owner = ends and string.match(begun[i], '^%d+:%w+:(.+)$')
-    if owner then change_ahead(owner, -1) end
-    if ends then
-      counted = go
-      redis.call('ZREMRANGEBYSCORE', SLOTS, '-inf', '(' .. text(go))
-    end
+-- The documents that the pool has had today: those of slots that were given today.
+local budget = tonumber(ARGV[23])
+local spent_day, spent = string.match(stored[16] or '', '^(%d+) ([%d.]+)$')
+local counts = budget > 0 or tonumber(spent_day) == day
+spent = tonumber(spent_day) == day and duration(spent, 1e15) or 0
+local used_up_until = 0
+if budget > 0 and spent + cost > budget then used_up_until, decided = (day + 1) * DAY, 3 end
+
+-- From here on as law.py. Who is active, this one included.
+local interval = interval_at(now)
+-- A step of the clock that another key's call has met leaves what is the key's own; '' is when that was written.
+if tonumber(redis.call('ZSCORE', CALLERS, '') or 0) > now then redis.call('UNLINK', CALLERS, TURNS) end
+for _, set in ipairs({API_KEYS, CALLERS}) do
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', text(now))
+  redis.call('ZREMRANGEBYSCORE', set, text(now + MAX_AHEAD), '+inf')
+end
+local key_until, own_until = redis.call('ZSCORE', API_KEYS, key), redis.call('ZSCORE', CALLERS, caller)
+local active_keys = redis.call('ZCARD', API_KEYS) + (key_until and 0 or 1)
+local active = redis.call('ZCARD', CALLERS) + (own_until and 0 or 1)
+local grace = GRACE + 2 * interval * active_keys
+local late = math.min(SECOND, math.max(math.floor(interval / 4), SECOND / 10))
+for _, set in ipairs({TURNS, LINE}) do redis.call('ZREMRANGEBYSCORE', set, '-inf', text(now - grace)) end
+
+-- The caller's turns. The first that has come is taken out of the line; the last one gets its number.
+local own, due, due_at, latest = 0, nil, now, 0
+while own < MAX_OWN do
+  local turn = tonumber(redis.call('ZSCORE', TURNS, caller .. ':' .. own) or nil)
+  if not turn then break end
+  if turn <= now and (not due or turn < due_at) then due, due_at = own, turn end
+  latest = math.max(latest, turn)
+  own = own + 1
+end
+if due and not asks_only then
+  own = own - 1
+  local name, last_name = caller .. ':' .. due, caller .. ':' .. own
+  for _, set in ipairs({TURNS, LINE}) do
+    if due ~= own then redis.call('ZADD', set, redis.call('ZSCORE', TURNS, last_name), name) end
   end
+  for _, set in ipairs({TURNS, LINE}) do redis.call('ZREM', set, last_name) end
 end
 
--- Note that a caller or a key asks; return how many of its kind did of late.
-local function note_asking(asking, who, expiry)
-  redis.call('ZREMRANGEBYSCORE', asking, '-inf', '(' .. text(now - expiry))
-  if redis.call('ZCARD', asking) < MAX_CALLERS or redis.call('ZSCORE', asking, who) then
-    redis.call('ZADD', asking, text(now), who)
+-- The horizon: no longer than the shortest max_wait of those that were refused of late.
+local shortest, shortest_until = duration(stored[14], MAX_COST), shifted(stored[15], clock_step)
+if shortest_until <= now then shortest = MAX_COST end
+local most = (active_keys > 1 or factor > 0 and reports > 0) and AHEAD_SLOTS or FAR_SLOTS
+local horizon = math.min(math.max(AHEAD_FOR, math.min(most * interval, shortest)), FAR_SLOTS * interval)
+local reach = math.max(0, math.min(max_wait, horizon))
+
+-- The first instant at which the slot fits, and what the key and the caller have that has not begun.
+local go = math.max(now, closed_until, backoff_until, used_up_until)
+local slot_end = advance(go, cost)
+for i = 1, last do
+  if slot_end <= begins[i] then break end
+  if ends[i] > go then
+    go = ends[i]
+    slot_end = advance(go, cost)
   end
-  return redis.call('ZCARD', asking)
+end
+local of_key, of_caller, key_next, own_next = 0, 0, nil, nil
+for i = 1, last do
+  if begins[i] > now and string.sub(owners[i], 1, #key) == key then
+    of_key, key_next = of_key + ends[i] - begins[i], key_next or begins[i]
+    if owners[i] == caller then of_caller, own_next = of_caller + ends[i] - begins[i], own_next or begins[i] end
+  end
+end
+local blocked, may_go, takes = math.max(now, used_up_until), 0, slot_end - go
+if last >= MAX_SLOTS then blocked = math.max(blocked, ends[1]) end
+local share = math.max(interval, math.floor(horizon / active_keys))
+if key_next and of_key + takes > share then may_go = key_next end
+if own_next and of_caller + takes > math.max(interval, math.floor(share / active)) then may_go = math.max(may_go, own_next) end
+
+-- How many turns there are up to an instant, or before it, of those that are still expected.
+local function expected(set, latest_turn, after)
+  return redis.call('ZCOUNT', set, '(' .. text(math.max(now - late, after or 0)), latest_turn)
 end
 
-local open = math.max(now, closed_until, backoff_until)
-local interval = interval_at(open)
--- Slots that were given do not move. So that the pace follows soon, they are not given far ahead.
-if factor > 0 and reports > 0 then max_wait = math.min(max_wait, math.max(AHEAD_FOR, AHEAD_SLOTS * interval)) end
-
-local active, active_keys = note_asking(CALLERS, caller, CALLER_EXPIRY), 1
-if key then
-  -- A step of the clock that another key's call has met leaves callers of the future.
-  redis.call('ZREMRANGEBYSCORE', CALLERS, '(' .. text(now), '+inf')
-  active_keys = note_asking(API_KEYS, key, CALLER_EXPIRY + PERIOD * interval)
+local function is_taken(at)
+  local half = math.floor(interval / 2)
+  return expected(LINE, '(' .. text(at + half), at - half) > 0
 end
 
--- The end and the beginning of the slot that begins at `at`, or else of the last one before it; 0 if there is none.
-local function slot_before(at)
-  for attempt = 1, 20 do
-    local before = redis.call('ZREVRANGEBYSCORE', SLOTS, text(at), '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    if #before == 0 then return 0, 0 end
-    local ends, go = slot_times(before[1], before[2])
-    if ends then return ends, go, before[1] end
+-- The turn of a caller that is refused.
+local function next_turn()
+  local spacing, opens = interval * active_keys, math.max(blocked, may_go, go - reach)
+  local place = expected(TURNS, '+inf')
+  for _ = 1, ROUNDS do
+    local fewer = expected(TURNS, '(' .. text(opens + place * spacing))
+    if fewer >= place then break end
+    place = fewer
   end
-  return tail, tail
-end
-
--- The first instant from `at` on at which the slot fits, and whether a gap before it was too small.
--- With `aligned`, an instant within a gap is moved back, so that whole slots fit between it and the slot before.
-local function first_gap(at, aligned)
-  local passed, from = false, text(at)
-  local ends = slot_before(at)
-  if ends < at and aligned then
-    local left = math.max(ends, open)
-    local room = advance(left, cost) - left
-    at = left + math.max(0, math.floor((at - left) / room)) * room
-  end
-  at = math.max(at, ends)
-  from = '(' .. from
-  for _, limit in ipairs({FEW, MAX_SEARCH}) do
-    local later = redis.call('ZRANGEBYSCORE', SLOTS, from, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
-    for i = 1, #later, 2 do
-      local ends, go = slot_times(later[i], later[i + 1])
-      if ends then
-        if advance(at, cost) <= go then return at, passed end
-        passed = passed or at < go
-        at = math.max(at, ends)
-      end
-    end
-    if #later < 2 * limit then return at, passed end
-    from = later[#later]
-  end
-  return math.max(at, tail), true
-end
-
--- The first instant from `at` on at which the slot fits and its key is within its share: a slot of the key that took a
--- time T is followed by T x (active keys - 1) without one, and between the slots of one PERIOD and those of the next,
--- one document is left for a key that has no slot ahead of it. Only slots before that instant count, so what a key has
--- booked far ahead keeps neither it nor another caller of it from a gap that is nearer.
-local function gap_of_key(at)
-  -- `before` is when the slot before the gap began, and `due` when the key may have its next slot.
-  local ends, before, due, ahead, skipping = open, open, open, false, false
-
-  local function is_new_period(first, second)
-    local period = PERIOD * interval
-    return math.floor(second / period) > math.floor(first / period)
-  end
-
-  local function fitting(limit)
-    local gap = ends
-    if ahead and is_new_period(before, math.max(gap, at, due)) then gap = gap + interval end
-    local from, room = math.max(at, due), advance(gap, cost) - gap
-    if from > gap then gap = gap + math.floor((from - gap) / room) * room end
-    if ahead and limit < math.huge and is_new_period(gap, limit) then limit = limit - interval end
-    return advance(gap, cost) <= limit and gap or nil
-  end
-
-  local function pass(slot, slot_end, slot_go)
-    if string.find(slot, ':' .. key, 1, true) then
-      local begin = math.max(slot_go, open)
-      local took = slot_end - begin
-      local rest = math.min(math.max(due, begin) + took * active_keys - slot_end, MAX_DEBT * interval)
-      due, ahead = slot_end + math.max(rest, took * (active_keys - 1)), ahead or slot_go > now
-    end
-    ends, before = math.max(ends, slot_end), slot_go
-  end
-
-  local function search(slots, first, last, step)
-    for i = first, last, step do
-      local slot_end, slot_go = slot_times(slots[i], slots[i + 1])
-      if slot_end then
-        if skipping then ends, before, due, skipping = math.max(ends, slot_go), slot_go, slot_go, false end
-        local gap = slot_go > ends and fitting(slot_go)
-        if gap then return gap end
-        pass(slots[i], slot_end, slot_go)
+  local turn = opens + place * spacing
+  local kept = due and expected(LINE, text(opens)) <= 1
+  if kept then
+    turn = opens
+  elseif due then
+    for doubling = 0, DOUBLINGS - 1 do
+      local at = opens + interval * 2 ^ doubling
+      if at < turn and not is_taken(at) then
+        turn = at
+        break
       end
     end
   end
-
-  local slot_end, slot_go, slot = slot_before(open)
-  if slot_end > open then pass(slot or '', slot_end, slot_go) end
-  local slots = redis.call('ZRANGEBYSCORE', SLOTS, '(' .. text(open), '+inf', 'WITHSCORES', 'LIMIT', 0, SOME_SLOTS)
-  local gap = search(slots, 1, #slots - 1, 2)
-  local latest = instant(redis.call('HGET', AHEAD, key .. '/'))
-  if not gap and #slots == 2 * SOME_SLOTS then
-    skipping = latest > before
-    ahead = ahead or skipping
-    local from = skipping and text(latest) or slots[#slots]
-    slots = redis.call('ZRANGEBYSCORE', SLOTS, from, '+inf', 'WITHSCORES', 'LIMIT', 0, SOME_SLOTS)
-    gap = search(slots, 1, #slots - 1, 2)
+  if own > 0 then turn = math.max(turn, latest + active * spacing) end
+  turn = math.max(turn, now + math.floor(math.min(interval, reach) / 4))
+  for _ = 1, (kept or active_keys == 1) and 0 or math.min(active_keys, ATTEMPTS) do
+    if not is_taken(turn) then break end
+    turn = turn + interval
   end
-  if not gap and #slots == 2 * SOME_SLOTS then
-    skipping, ahead = true, true
-    slots = redis.call('ZREVRANGE', SLOTS, 0, LAST_SLOTS - 1, 'WITHSCORES')
-    gap = search(slots, #slots - 1, 1, -2)
-  end
-  if skipping then ends = math.max(ends, tail) end
-  return gap or fitting(math.huge)
+  return turn
 end
 
--- A caller that has slots ahead leaves gaps between them: one for each other active caller, and a few for newcomers.
--- A gap that is so near that no other caller may come in time is open to it, too. With API keys, that is so between the
--- callers of a key, in the share of the key.
-local go, passed = first_gap(math.max(open, hint), false)
-local first_free, from_hint = go, true
-
--- How many slots a caller, or a key, has ahead.
-local function slots_ahead(owner)
-  local ahead = tonumber(redis.call('HGET', AHEAD, owner)) or 0
-  return ahead >= 1 and ahead <= 2 * MAX_SLOTS and ahead or 0
-end
-
-local ahead = slots_ahead(caller)
-if ahead > 0 and go > open + (NEAR + active) * interval then
-  local skipped = ahead * active
-  if active == 1 then skipped = ahead + 1 + math.floor((ahead + 1) / NEWCOMERS) end
-  local fair = open + skipped * active_keys * interval
-  if fair > go then
-    go, from_hint = first_gap(fair, true), false
-  end
-end
-
-local room = MAX_SLOTS - redis.call('ZCARD', SLOTS)
-local ahead_of_key = key and slots_ahead(key) or 0
-if ahead_of_key > 0 then
-  room = math.min(room, MAX_SLOTS / (active_keys + 1) - ahead_of_key)
-  local near = (NEAR + active_keys) * interval
-  if go > open + near then
-    go, from_hint = gap_of_key(go), false
-    -- A refused caller is to come back when the first gap is near, and so open to it.
-    if go - now > max_wait then go = math.min(go, first_free + math.max(0, max_wait - near)) end
-  end
-end
-
--- The documents that the pool has had today, a day of UTC: those of slots that were given today.
-local budget, day = tonumber(ARGV[23]), math.floor(now / DAY)
-local counts = budget > 0 or tonumber(stored[14]) == day
-local spent = tonumber(stored[14]) == day and duration(stored[15], 1e15) or 0
-local used_up = budget > 0 and spent + cost > budget
-if used_up then go, decided = math.max(go, (day + 1) * DAY), 3 end
-
-local reserved = go - now <= max_wait and room >= 1 and not used_up
-local slot_end = 0
+-- Who is not due gets a slot that is near, or that nobody is expected for. Who is late is no longer expected.
+local near = math.min(NEAR_SLOTS * interval, math.floor(reach / 2))
+local within = math.min(max_wait, due and FAR_SLOTS * interval or reach)
+local reserved = go - now <= within and blocked <= now
+  and (go - now < near or may_go <= now and (due or expected(LINE, text(go - near)) == 0))
+local retry, back = 0, slot_end
 if reserved then
-  slot_end = advance(go, cost)
-  count = count + 1
+  count, tail = count + 1, math.max(tail, slot_end)
   redis.call('ZADD', SLOTS, text(go), text(slot_end) .. ':' .. nonce .. ':' .. caller)
-  if go > counted then change_ahead(caller, 1) end
-  if key then
-    local latest = instant(redis.call('HGET', AHEAD, key .. '/'))
-    redis.call('HSET', AHEAD, key .. '/', text(math.max(go, latest)))
+else
+  local turn = next_turn()
+  retry = math.min(turn - now, LONGEST_RETRY)
+  back, slot_end = now + retry, 0
+  if not asks_only then
+    if own < MAX_OWN and redis.call('ZCARD', TURNS) < MAX_ACTIVE then
+      for _, set in ipairs({TURNS, LINE}) do redis.call('ZADD', set, text(turn), caller .. ':' .. own) end
+    end
+    if max_wait <= shortest then shortest, shortest_until = max_wait, back + grace end
   end
-  if from_hint and not passed then hint = slot_end end
-  tail = math.max(tail, slot_end)
 end
-if timed_out and now >= run then run = math.max(now, tail) + 1e6 end
+if not asks_only then
+  for set, member in pairs({[API_KEYS] = key, [CALLERS] = caller}) do
+    local before = redis.call('ZSCORE', set, member)
+    if before or redis.call('ZCARD', set) < MAX_ACTIVE then
+      redis.call('ZADD', set, text(math.max(tonumber(before or 0), back + grace)), member)
+    end
+  end
+end
+redis.call('ZADD', CALLERS, text(now), '')
+if new_run then run = math.max(now, tail) + 1e6 end
 
-redis.call('HSET', QUEUE, 'tail', text(tail), 'hint', text(hint), 'hold', text(closed_until),
-  'fetched', text(fetched), 'counted', text(counted), 'count', text(count), 'seen', text(now),
-  'pace', text(reserved and interval_at(go) or duration(stored[13], MAX_COST)))
+redis.call('HSET', QUEUE, 'tail', text(tail), 'hold', text(closed_until), 'fetched', text(fetched),
+  'shortest', text(shortest), 'shortest_until', text(shortest_until), 'count', text(count), 'seen', text(now),
+  'pace', text(reserved and interval_at(go) or duration(stored[11], MAX_COST)))
 if counts then
-  redis.call('HSET', QUEUE, 'day', text(day), 'spent', string.format('%.6f', spent + (reserved and cost or 0)))
+  redis.call('HSET', QUEUE, spent_field, string.format('%.0f %.6f', day, spent + (reserved and cost or 0)))
 end
 if timed_out or told == now or page_at == now or clock_step ~= 0 then
   redis.call('HSET', QUEUE, 'latency', text(latency), 'recent', text(recent), 'apart', text(apart), 'told', text(told),
     'reports', text(reports), 'run', text(run), 'page_at', text(page_at))
 end
 save_durable_queue(tail, closed_until, count)
-local expiry = math.ceil((math.max(tail, closed_until, now) - now + LINGER) / 1000)
-for i = 4, 8 do redis.call('PEXPIRE', KEYS[i], expiry) end
-if counts then redis.call('PEXPIRE', QUEUE, math.max(expiry, math.ceil(((day + 1) * DAY - now) / 1000))) end
-local first = reserved and 1 or 0
-return {first, now, go, slot_end, interval_at(go), tail, count, backoff_until, clock_step, given_back and 1 or 0,
-  math.floor(latency), least, decided}
+local expiry = math.ceil((math.max(tail, closed_until, back, now) - now + LINGER) / 1000)
+for i = 4, 9 do redis.call('PEXPIRE', KEYS[i], expiry) end
+if counts then redis.call('PEXPIRE', QUEUE, math.max(expiry, math.ceil(((day + 2) * DAY - now) / 1000))) end
+return {reserved and 1 or 0, now, go, slot_end, interval_at(go), tail, count, backoff_until, clock_step,
+  given_back and 1 or 0, math.floor(latency), least, decided, retry}

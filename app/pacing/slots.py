@@ -77,7 +77,7 @@ class Slot(NamedTuple):
 
 
 class WaitTooLong(NamedTuple):
-    """Nothing was reserved: the next free slot is `wait` seconds away; ask again in `retry_after` seconds."""
+    """Nothing was reserved: the next free slot is in `wait` seconds, and the caller's turn in `retry_after`."""
 
     wait: float
     retry_after: float
@@ -137,12 +137,3 @@ class QueueView(NamedTuple):
     latency: float = 0.0
     least: float = 0.0
     bound: Bound = "latency"
-
-
-def wait_too_long(wait: float, interval: float, max_wait: float, bound: Bound = "floor") -> WaitTooLong:
-    """The result for a wait that is longer than `max_wait`.
-
-    All refused callers come back for the same slot. So none is asked back at once, even if its wait is nearly short
-    enough.
-    """
-    return WaitTooLong(wait, max(wait - max_wait, min(wait, interval), max_wait / 10), interval, bound)

@@ -3,12 +3,13 @@
 -- KEYS  1 durable record        hash: by pool "<until> <seen>", by queue "<tail> <hold> <count> <seen>"
 --       2 its expiries          sorted set: the same fields, by the instant from which they are of no use
 --       3 the pool's backoff    hash: until, step, began, by, claim, agreed, seen, bad, bad_at
---       4 the queue             hash: tail, hint, hold, fetched, counted, count, seen, latency, recent, apart, told, reports,
---                               page_at, run, pace, day, spent
+--       4 the queue             hash: tail, hold, fetched, count, seen, latency, recent, apart, told, reports, page_at, run,
+--                               pace, shortest, shortest_until, spent0, spent1
 --       5 its slots             sorted set: "<end>:<nonce>:<caller>" by the instant at which they begin
---       6 callers               sorted set: by the instant they last asked; with API keys, those of the caller's key
---       7 slots ahead           hash: by caller, and by API key as "<key id>/"; as "<key id>//" when its latest begins
---       8 API keys              sorted set: by the instant they last asked
+--       6 callers               sorted set: those of the caller's API key that are active, until when
+--       7 turns                 sorted set: "<caller>:<number>", those of the key, by the instant at which it is to be back
+--       8 API keys              sorted set: those that are active, until when
+--       9 the line              sorted set: the turns of all keys
 -- ARGV  1 the pool   2 the queue: the fields of KEYS[1]
 --       3 if this server's clock shows more, it was set forward since the process last heard of it; 0 if it never did
 --       4 what it would show at least if it was not set
@@ -18,7 +19,7 @@
 -- Instants are microseconds of this server's clock since 1970; durations are microseconds. Values that these scripts
 -- did not write are deleted. What is read is bounded, even if it is foreign.
 --
--- A store that evicts keys with an expiry (`volatile-*`) may evict any of 3 to 8, and the pool would be asked too
+-- A store that evicts keys with an expiry (`volatile-*`) may evict any of 3 to 9, and the pool would be asked too
 -- early. So what must still be waited for is also in 1 and 2, which have no expiry and are shared by all pools of a
 -- bucket. They are bounded: each call removes what is over, and beyond MAX_DURABLE, what is over the soonest.
 --
@@ -26,17 +27,16 @@
 -- as much: a queue stays as long as it was, and does not grow by the size of the step. Only the processes know that the
 -- clock was set forward, or that another server with such a clock has taken over: state of before is moved by the step.
 -- A call that this server runs late looks like a step, and moves its queue by the delay, but no other call will.
-local DURABLE, DURABLE_UNTIL, BACKOFF, QUEUE, SLOTS, CALLERS, AHEAD, API_KEYS = unpack(KEYS)
+local DURABLE, DURABLE_UNTIL, BACKOFF, QUEUE, SLOTS, CALLERS, TURNS, API_KEYS, LINE = unpack(KEYS)
 local POOL_FIELD, QUEUE_FIELD = ARGV[1], ARGV[2]
 local MAX_DURABLE = 256
 local MAX_COST = 2592000e6        -- the longest time that one slot takes
 local MAX_AHEAD = 2 * MAX_COST    -- instants farther ahead are not valid
-local MAX_SLOTS = 10000
 local LINGER = 600e6              -- a queue is remembered for so long after its last slot
 local MEMORY = 10800e6            -- and a refusal at least
 local CLOSE = 0.5e6               -- ends of a backoff that differ by less are the same: calls take time
 
-for i, kind in ipairs({'hash', 'zset', 'hash', 'hash', 'zset', 'zset', 'hash', 'zset'}) do
+for i, kind in ipairs({'hash', 'zset', 'hash', 'hash', 'zset', 'zset', 'zset', 'zset', 'zset'}) do
   local stored = redis.call('TYPE', KEYS[i]).ok
   if stored ~= 'none' and stored ~= kind then redis.call('UNLINK', KEYS[i]) end
 end
@@ -154,21 +154,4 @@ local function settle_backoff()
     redis.call('PEXPIRE', BACKOFF, math.max(expiry, redis.call('PTTL', BACKOFF)))
   end
   return ends, given_back, bad, bad_at
-end
-
--- The key of a caller "<key id>/<name>", with its slash; nil without API keys.
-local function key_of(caller) return string.match(caller, '^[^/]*/') end
-
--- Note that a caller, and so its key, has more or fewer slots ahead.
-local function change_ahead(caller, by)
-  for _, owner in ipairs({caller, key_of(caller)}) do
-    local ahead = (tonumber(redis.call('HGET', AHEAD, owner)) or 0) + by
-    if ahead >= 1 and ahead <= MAX_SLOTS then
-      redis.call('HSET', AHEAD, owner, text(ahead))
-    elseif by > 0 then
-      redis.call('HSET', AHEAD, owner, '1')
-    else
-      redis.call('HDEL', AHEAD, owner)
-    end
-  end
 end

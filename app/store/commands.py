@@ -41,6 +41,7 @@ xrange KEY - + count 1
 xrevrange KEY + - count 1
 zadd KEY 1 a
 zcard KEY
+zcount KEY 0 0
 zincrby KEY 1 a
 zrange KEY 0 0
 zrangebyscore KEY 0 0
@@ -48,7 +49,6 @@ zrem KEY a
 zremrangebyrank KEY 0 0
 zremrangebyscore KEY 0 0
 zrevrange KEY 0 0
-zrevrangebyscore KEY 0 0
 zscore KEY a
 """
 

@@ -328,7 +328,7 @@ def test_poisoned_pace_still_gives_slots(store_url: str) -> None:
                 await permit(origin)
 
         @few
-        @given(st.dictionaries(st.sampled_from(range(7)), poisons, min_size=1))
+        @given(st.dictionaries(st.sampled_from(range(9)), poisons, min_size=1))
         def check(found: dict[int, Poison | bytes]) -> None:
             runner.run(example(found))
 

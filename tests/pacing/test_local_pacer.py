@@ -64,6 +64,21 @@ def test_a_refused_local_wait_reserves_nothing() -> None:
     assert [reply.wait for reply in late] == pytest.approx([1.0] * 3)
 
 
+def test_each_refused_caller_has_a_turn_of_its_own() -> None:
+    alone, second = LocalPacer(1), (PaceWindow(math.inf, 1.0),)
+    for _ in range(2):
+        assert isinstance(alone.reserve(request(pace_windows=second), NOW, 0.0), Slot)
+    turns = []
+    for number in range(5):
+        reply = alone.reserve(request(pace_windows=second)._replace(caller=f"w{number}", cost=3.0), NOW, NOW + 3)
+        assert isinstance(reply, WaitTooLong)
+        turns.append(reply.retry_after)
+    assert all(later - first >= 1 for first, later in pairwise(turns))
+    slot = alone.reserve(request(pace_windows=second)._replace(caller="w0"), NOW + turns[0], NOW + 3)
+    assert isinstance(slot, Slot)
+    assert slot.go_at == pytest.approx(NOW + 3)
+
+
 def test_local_pacer_charges_the_robots_txt_fetch() -> None:
     slot = LocalPacer(1).reserve(request(pace_windows=(PaceWindow(math.inf, 1.0),), fetched_at=NOW - 0.4), NOW, 0.0)
     assert slot.wait == pytest.approx(0.6)

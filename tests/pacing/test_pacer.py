@@ -28,7 +28,6 @@ from app.pacing.slots import (
     SlotRequest,
     SlotResult,
     WaitTooLong,
-    wait_too_long,
 )
 from app.store.guarded_client import StoreDown
 from app.store.store_clock import StoreClocks
@@ -393,10 +392,3 @@ async def test_a_report_that_fails_is_made_again_without_any_caller(rig: Rig) ->
     for _ in range(REPORT_ATTEMPTS + 2):
         await rig.later(PROBE_INTERVAL)
     assert rig.store.backoff_until > rig.store.now + 500
-
-
-def test_callers_that_are_refused_together_come_back_spread() -> None:
-    # The wait is nearly short enough, and yet nobody is asked back at once: the least is a tenth of `max_wait`.
-    assert wait_too_long(100.5, 1.0, 100.0).retry_after == 10
-    assert wait_too_long(100.5, 30.0, 100.0).retry_after == 30
-    assert wait_too_long(160.0, 1.0, 100.0).retry_after == 60

@@ -84,7 +84,7 @@ class PermitOut(AnswerOut):
         "or what is left of a refusal; budget: the documents of the day are used up."
     )
     retry_after: float | None = Field(
-        description="Seconds after which to ask again, if the wait is longer than max_wait: nothing was reserved."
+        description="Seconds until this caller's turn, if no slot was reserved: ask again then, as the same caller."
     )
     degraded: bool = Field(description="Whether the slot was given without the store.")
 
