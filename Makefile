@@ -76,7 +76,7 @@ screenshot: $(VENV)/.dev ## the picture of the page in README.md, taken from the
 	PYTHONPATH=. $(BIN)/python -m tests.docs.screenshot docs/page.png
 
 # The modules of tests/bench that measure; each says what, and which ARGS it takes. engines runs in its own environment.
-BENCHES := bulk capacity core crawl evidence hostile http pace pauses polite versus
+BENCHES := bulk capacity core crawl crowd evidence hostile http pace pauses polite versus
 
 bench: $(VENV)/.dev $(CORPUS) $(if $(filter engines,$(NAME)),build/engines/.installed) ## a benchmark: NAME=crawl, with its ARGS; without NAME, the list
 	@$(if $(filter engines,$(NAME)),PYTHONPATH=.:core build/engines/venv/bin/python -m tests.bulk.bench $(ARGS), \
