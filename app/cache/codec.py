@@ -20,6 +20,7 @@ from app.times import LONGEST_DELTA
 from robots_core.dates import END_OF_TIME
 from robots_core.robots.access import (
     BODY_LIMIT,
+    DETAIL_LIMIT,
     Access,
     Blocked,
     Cause,
@@ -115,6 +116,7 @@ def _write_failing(failing: Failing) -> list[Any]:
         failure.status,
         failure.retry_after,
         None if first is None else [first.at, first.failure.cause, first.failure.status, first.ingested],
+        failure.detail,
     ]
 
 
@@ -182,12 +184,12 @@ def _read_access(written: Any, body: bytes, failing: Failing | None) -> Access:
 def _read_failing(written: Any) -> Failing:
     if not isinstance(written, list) or len(written) < 6:
         raise _Invalid
-    since, last_at, attempts, cause, status, retry_after, first = (*written, None)[:7]
+    since, last_at, attempts, cause, status, retry_after, first, detail = (*written, None, None)[:8]
     return Failing(
         _number(since, END_OF_TIME),
         _number(last_at, END_OF_TIME),
         _natural(attempts, 1),
-        _failure(cause, status, None if retry_after is None else _natural(retry_after, 0)),
+        _failure(cause, status, None if retry_after is None else _natural(retry_after, 0), _detail(detail)),
         None if first is None else _read_first(first),
     )
 
@@ -200,8 +202,8 @@ def _read_first(written: Any) -> First:
             raise _Invalid
 
 
-def _failure(cause: Any, status: Any, retry_after: int | None = None) -> Unreachable:
-    return Unreachable(Cause(cause), None if status is None else _natural(status, 100, 999), retry_after)
+def _failure(cause: Any, status: Any, retry_after: int | None = None, detail: str | None = None) -> Unreachable:
+    return Unreachable(Cause(cause), None if status is None else _natural(status, 100, 999), retry_after, detail)
 
 
 def _text(value: Any) -> str | None:
@@ -211,6 +213,13 @@ def _text(value: Any) -> str | None:
         raise _Invalid
     value.encode()  # refuses a lone surrogate, which no answer could show
     return value
+
+
+def _detail(value: Any) -> str | None:
+    text = _text(value)
+    if text is not None and len(text) > DETAIL_LIMIT:
+        raise _Invalid
+    return text
 
 
 def _natural(value: Any, low: int, high: int | None = None) -> int:

@@ -1,5 +1,6 @@
 """Fetch one robots.txt, following redirects, and report what was found (RFC 9309 2.3.1)."""
 
+import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -30,9 +31,11 @@ from app.fetch.response import (
     read_lifetime,
     read_location,
     read_validators,
+    sets_cookie,
 )
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import (
+    DETAIL_LIMIT,
     REDIRECT_LIMIT,
     Access,
     Blocked,
@@ -67,7 +70,8 @@ class _Redirect:
 class _Walk:
     """The progress of a fetch: the hop's `target`, the `status` of its response, and that of the `redirect` before it.
 
-    `asked_port` is the port of the caller's URL; `seen` are the URLs of all hops.
+    `asked_port` is the port of the caller's URL; `seen` are the URLs of all hops. `set_cookie`: one set a
+    cookie.
     """
 
     target: Target
@@ -76,6 +80,7 @@ class _Walk:
     seen: set[str]
     status: int | None = None
     redirect: int | None = None
+    set_cookie: bool = False
 
     def end(self, access: Access) -> Fetched:
         return Fetched(access, final_url=self.final_url)
@@ -96,7 +101,7 @@ class _Walk:
         if redirect.target is None:
             return Unavailable(redirect.status, Cause.REFUSED_REDIRECT)
         if len(self.seen) > REDIRECT_LIMIT or redirect.target.url in self.seen:
-            return Unavailable(redirect.status, Cause.REDIRECT_LOOP)
+            return Unavailable(redirect.status, Cause.COOKIE_LOOP if self.set_cookie else Cause.REDIRECT_LOOP)
         if not ports.admits(redirect.target.origin.port, self.asked_port):
             return Unreachable(Cause.REFUSED_REDIRECT, redirect.status)
         self.target, self.redirect, self.status = redirect.target, redirect.status, None
@@ -150,7 +155,8 @@ class Fetcher:
             async with self.queue.slot(caller) as deadline:
                 return await self._walk(walk, validators, deadline)
         except TimeoutError:
-            return walk.end(Unreachable(Cause.TIMEOUT, walk.status))
+            phase = "there was no response in time" if walk.status is None else "the response did not end in time"
+            return walk.end(Unreachable(Cause.TIMEOUT, walk.status, detail=phase))
 
     async def aclose(self) -> None:
         """Begin no more fetches, and wait for those that have begun, `timeout` seconds at most."""
@@ -167,7 +173,7 @@ class Fetcher:
                 return walk.end(walk.refused(str(refused.address)))
             except _FAILURES as failure:
                 cause = next(cause for kind, cause in _CAUSES if isinstance(failure, kind))
-                return walk.end(Unreachable(cause, walk.status))
+                return walk.end(Unreachable(cause, walk.status, detail=_detail(failure)))
             if isinstance(answer, Fetched):
                 return answer
             refusal = walk.follow(answer, self._ports)
@@ -202,7 +208,9 @@ class Fetcher:
     def _read(self, walk: _Walk, exchange: Exchange, *, conditional: bool) -> Fetched | _Redirect:
         status, headers = exchange.status, exchange.headers
         if exchange.failure is not None or status is None:
-            return walk.end(Unreachable(exchange.failure or Cause.BAD_RESPONSE, status))
+            cause = exchange.failure or Cause.BAD_RESPONSE
+            return walk.end(Unreachable(cause, status, detail=_bounded(exchange.detail)))
+        walk.set_cookie = walk.set_cookie or sets_cookie(headers)
         if status in REDIRECTS:
             return _Redirect(status, read_location(walk.target, headers))
         return Fetched(
@@ -211,6 +219,18 @@ class Fetcher:
             validators=read_validators(headers),
             lifetime=read_lifetime(headers),
         )
+
+
+def _detail(failure: Exception) -> str | None:
+    """What is said of a failure beside its cause; a system's own text may contain an address."""
+    if isinstance(failure, TlsFailed) or not isinstance(failure, OSError):
+        return _bounded(str(failure))
+    return None if failure.errno is None else _bounded(os.strerror(failure.errno).lower())
+
+
+def _bounded(text: str | None) -> str | None:
+    text = "".join(filter(str.isprintable, text or ""))
+    return text if len(text) <= DETAIL_LIMIT else f"{text[: DETAIL_LIMIT - 1]}…"
 
 
 def _conditions(validators: Validators) -> Headers:

@@ -21,7 +21,7 @@ from ipaddress import ip_address
 from itertools import chain, islice, zip_longest
 from typing import Any, TypeAlias
 
-from app.fetch.exchange import Exchange
+from app.fetch.exchange import Exchange, tls_detail
 from app.fetch.guard import Address, AddressGuard, unmapped
 from robots_core.robots.access import Busy
 
@@ -62,6 +62,10 @@ class NameNotResolved(Exception):
 
 class TlsFailed(Exception):
     """TLS failed on an open connection: untrusted, another name, expired, or not TLS."""
+
+
+class HandshakeEnded(TlsFailed, ConnectionError):
+    """The connection ended during the TLS handshake; another address may do better."""
 
 
 def look_up(name: str) -> list[str]:
@@ -203,11 +207,11 @@ class Network:
         try:
             found = await self._resolver(host)
         except OSError as error:
-            raise NameNotResolved(f"{host!r} has no address: {error}") from error
+            raise NameNotResolved(f"the host name has no address: {error.strerror or 'the lookup failed'}") from error
         if not found:
-            raise NameNotResolved(f"{host!r} has no address")
+            raise NameNotResolved("the host name has no address")
         if len(found) > MOST_ADDRESSES:
-            raise NameNotResolved(f"{host!r} has more than {MOST_ADDRESSES} addresses")
+            raise NameNotResolved(f"the host name has more than {MOST_ADDRESSES} addresses")
         return found
 
     def _admitted(self, host: str, found: Sequence[Address]) -> Sequence[Address]:
@@ -225,7 +229,11 @@ class Network:
                 async with asyncio.timeout_at(until):
                     transport = await self._connect(exchange, str(address), port, tls, host)
             except ssl.SSLError as error:
-                raise TlsFailed(str(error)) from None
+                raise TlsFailed(tls_detail(error)) from None
+            except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
+                if tls is None:
+                    raise
+                raise HandshakeEnded("the connection was closed during the TLS handshake") from None
             opened.push_async_callback(_close, transport, exchange)
             return opened.pop_all()
 

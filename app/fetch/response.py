@@ -1,10 +1,11 @@
 """Parse a response: fields, Location, Retry-After, content coding. Pure; the input is not trusted."""
 
 import math
+import sys
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
 from app.times import read_retry_after
@@ -24,6 +25,15 @@ from robots_core.robots.access import (
     readable_part,
 )
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+try:
+    import brotli
+except ImportError:  # the extra `brotli`
+    brotli = None
+
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 FIELD_LIMIT = 1024
@@ -40,6 +50,13 @@ READ_BYTES = 16 * 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """The statuses whose Location is followed."""
+
+ZSTD_BOUNDS: Mapping[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
+"""Windows of at most 8 MiB are allocated."""
+
+_CODING_ERRORS = (zlib.error, zstd.ZstdError, *(() if brotli is None else (brotli.error,)))
+
+_SCHEME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-."
 
 # Characters that a request target may contain (RFC 3986 3.3, 3.4); `%` too, since it may be encoded already.
 _TARGET_SAFE = "/?%:@!$&'()*+,;="
@@ -84,6 +101,11 @@ def is_challenge(headers: Headers) -> bool:
     return (field(headers, b"cf-mitigated") or "").lower() == "challenge"
 
 
+def sets_cookie(headers: Headers) -> bool:
+    """Whether the response sets a cookie."""
+    return any(key.lower() == b"set-cookie" for key, _ in headers)
+
+
 def is_html(headers: Headers) -> bool:
     """Whether the response is an HTML page, by its Content-Type."""
     return media_type(field(headers, b"content-type") or "") in ("text/html", "application/xhtml+xml")
@@ -126,6 +148,8 @@ def read_location(base: Target, headers: Headers) -> Target | None:
     data = written.pop()
     if not 0 < len(data) <= URL_LIMIT:
         raise Unreadable(f"the redirect has a Location of {len(data)} bytes")
+    if _is_ambiguous(data):
+        raise Unreadable("the redirect has a Location that clients read differently")
     try:
         location, encoding = data.decode(), "utf-8"
     except UnicodeDecodeError:
@@ -135,8 +159,22 @@ def read_location(base: Target, headers: Headers) -> Target | None:
     except OtherScheme:
         return None
     except ValueError as error:  # BadUrl, or urljoin's own for brackets in the wrong places
-        raise Unreadable(f"the redirect has an invalid Location: {error}") from error
+        raise Unreadable("the redirect has an invalid Location") from error
     return Target(target.origin, quote(target.path, safe=_TARGET_SAFE, encoding=encoding))
+
+
+def _is_ambiguous(location: bytes) -> bool:
+    """Whether clients take the Location for different URLs."""
+    path = location.partition(b"#")[0].partition(b"?")[0]
+    if b"\\" in path:  # which browsers read as a slash
+        return True
+    scheme, colon, rest = path.partition(b":")
+    if not colon or scheme.strip(_SCHEME):
+        return path.startswith(b"//") and path[2:3] in (b"", b"/")
+    if scheme.lower() in (b"http", b"https"):
+        # Without an authority, it is no http URL (RFC 9110 4.2.1), but some clients take the path for one.
+        return not rest.startswith(b"//") or rest[2:3] in (b"", b"/")
+    return b"." in scheme or rest[:1].isdigit()  # a host and its port
 
 
 class Decoder(Protocol):
@@ -149,33 +187,31 @@ class Decoder(Protocol):
         """Whether the data is complete."""
 
 
-class _Identity:
-    def feed(self, data: bytes, room: int) -> bytes:
-        return data[:room]
+class _Plain:
+    """Bytes as they are, or gzip: the first two bytes say which, since servers label either as the other.
 
-    def finished(self) -> bool:
-        return True
+    One gzip member after another is read (RFC 1952 2.2); anything else after them, such as padding, is ignored.
+    """
 
-
-class _Gzip:
-    """One gzip member after another (RFC 1952 2.2); anything else after them, such as padding, is ignored."""
-
-    _START = 0x1F
+    _MAGIC = b"\x1f\x8b"
 
     def __init__(self) -> None:
+        self._is_gzip: bool | None = None
         self._member: zlib._Decompress | None = None
-        self._begun = False
         self._over = False
 
     def feed(self, data: bytes, room: int) -> bytes:
+        if self._is_gzip is None and data:
+            self._is_gzip = data[:2] == self._MAGIC[: len(data)]  # no file begins with this control character
+        if not self._is_gzip:
+            return data[:room]
         decoded = bytearray()
         while data and len(decoded) < room and not self._over:
             if self._member is None:
-                if self._begun and data[0] != self._START:
+                if data[0] != self._MAGIC[0]:
                     self._over = True
                     break
                 self._member = zlib.decompressobj(16 + zlib.MAX_WBITS)
-                self._begun = True
             decoded += self._member.decompress(data, room - len(decoded))
             data = self._member.unconsumed_tail
             if self._member.eof:
@@ -207,29 +243,97 @@ class _Deflate:
         return self._stream.eof if self._stream is not None else not self._head
 
 
-_DECODERS: dict[str, type[_Identity] | type[_Gzip] | type[_Deflate]] = {
-    "identity": _Identity,
-    "gzip": _Gzip,
-    "x-gzip": _Gzip,
-    "deflate": _Deflate,
-}
+class _Zstd:
+    """One frame after another (RFC 8878 3), with windows of at most 8 MiB (RFC 9659)."""
+
+    def __init__(self) -> None:
+        self._frame: zstd.ZstdDecompressor | None = None
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        decoded = bytearray()
+        while len(decoded) < room and (data or (self._frame is not None and not self._frame.needs_input)):
+            if self._frame is None:
+                self._frame = zstd.ZstdDecompressor(options=ZSTD_BOUNDS)
+            decoded += self._frame.decompress(data, room - len(decoded))
+            data = b""
+            if self._frame.eof:
+                data, self._frame = self._frame.unused_data, None
+        return bytes(decoded)
+
+    def finished(self) -> bool:
+        return self._frame is None
+
+
+class _Brotli:
+    """Brotli (RFC 7932), with the optional library."""
+
+    def __init__(self) -> None:
+        self._stream: Any = None
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        if self._stream is None:
+            self._stream = brotli.Decompressor()
+        decoded = bytearray()
+        while len(decoded) < room and not self._stream.is_finished():
+            piece = self._stream.process(data, output_buffer_limit=room - len(decoded))
+            decoded += piece
+            data = b""
+            if not piece and self._stream.can_accept_more_data():
+                break
+        return bytes(decoded[:room])
+
+    def finished(self) -> bool:
+        return self._stream is None or bool(self._stream.is_finished())
+
+
+class _Unsupported:
+    """A coding that cannot be decoded; an empty body needs no decoder."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def feed(self, data: bytes, room: int) -> bytes:  # noqa: ARG002
+        if data:
+            raise Unreadable(self._text)
+        return b""
+
+    def finished(self) -> bool:
+        return True
+
+
+_DECODERS: dict[str, Callable[[], Decoder]] = {"deflate": _Deflate, "zstd": _Zstd}
+if brotli is not None:
+    _DECODERS["br"] = _Brotli
+
+_PLAIN = frozenset({"", "identity", "gzip", "x-gzip"})
+
+_OTHER_CODINGS = frozenset(
+    {
+        *("br", "dcb", "dcz", "compress", "x-compress", "exi", "pack200-gzip"),  # the registry of RFC 9110 16.6.1
+        *("bzip2", "x-bzip2", "lzma", "xz", "lz4", "snappy"),
+    }
+)
+"""Codings that are not decoded."""
 
 ACCEPT_ENCODING = b"gzip, deflate"
 
 
 def decoder(headers: Headers) -> Decoder:
-    """The decoder for the response's Content-Encoding; raises Unreadable for a coding that was not requested.
+    """The decoder for the response's Content-Encoding. A word that is no coding, such as `utf-8`, changes nothing.
 
     At most one coding: with two, a few bytes can cause any amount of work without output, which no limit on the output
-    would stop.
+    would stop. The decoder for two, or for one that is not decoded, raises Unreadable once it is fed.
     """
     written = b",".join(_values(headers, b"content-encoding")).decode("latin-1").lower()
     codings = [coding for part in written.split(",") if (coding := part.strip()) not in ("", "identity")]
-    if not codings:
-        return _Identity()
-    if len(codings) > 1 or codings[0] not in _DECODERS:
-        raise Unreadable(f"the content coding {written[:200]!r} was not requested")
-    return _DECODERS[codings[0]]()
+    known = [coding for coding in codings if coding in _DECODERS or coding in _PLAIN or coding in _OTHER_CODINGS]
+    if len(known) > 1:
+        return _Unsupported("the body has more than one content coding")
+    if not known or known[0] in _PLAIN:
+        return _Plain()
+    if known[0] in _DECODERS:
+        return _DECODERS[known[0]]()
+    return _Unsupported(f"the content coding {known[0]} is not supported")
 
 
 class Body:
@@ -245,8 +349,8 @@ class Body:
             return
         try:
             self._kept += self._decoder.feed(piece, BODY_LIMIT + 1 - len(self._kept))
-        except zlib.error as error:
-            raise Unreadable(f"the body is not valid in its content coding: {error}") from error
+        except _CODING_ERRORS as error:
+            raise Unreadable("the body is not valid in its content coding") from error
 
     @property
     def truncated(self) -> bool:

@@ -44,6 +44,7 @@ class FetchLog:
             "outcome": "blocked_address" if failing is None else "unreachable",
             "cause": None if failing is None else failing.failure.cause,
             "status": None if failing is None else failing.failure.status,
+            "detail": None if failing is None else failing.failure.detail,
             "duration_ms": milliseconds,
             "attempts": 1 if failing is None else failing.attempts,
             "recheck_at": recheck_at,
@@ -51,7 +52,9 @@ class FetchLog:
         }
         if origin.profile is not None:
             fields["profile"] = origin.profile
-        why = ", ".join(str(fields[name]) for name in ("outcome", "cause", "status") if fields[name] is not None)
+        why = ", ".join(
+            str(fields[name]) for name in ("outcome", "cause", "detail", "status") if fields[name] is not None
+        )
         message = f"fetch of {origin.robots_url} failed after {milliseconds} ms: {why}; next try at {recheck_at}"
         _log.info(message, extra={"fields": fields})
 

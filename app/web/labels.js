@@ -39,6 +39,7 @@ const CAUSES = {
   tls: "no secure connection (TLS) could be set up",
   connection: "the connection failed or was refused",
   redirect_loop: "too many redirects",
+  cookie_loop: "redirects that only end for a browser that keeps cookies",
   refused_redirect: "it redirects to an address that is not permitted",
   bad_response: "the server's response was not valid HTTP",
   challenge: "a challenge page for humans came instead",

@@ -34,7 +34,7 @@ def _content(access: Access) -> tuple[bytes, str]:
         case Successful(_, body, truncated):
             return body, "truncated" if truncated else ""
         case Unavailable(status, cause):
-            if cause in (Cause.REDIRECT_LOOP, Cause.REFUSED_REDIRECT):
+            if cause in (Cause.REDIRECT_LOOP, Cause.COOKIE_LOOP, Cause.REFUSED_REDIRECT):
                 status = 302  # whichever redirect came last
             # The body of an error response does not count as content.
             return b"", f"unavailable {status} {None if cause is Cause.HTML_PAGE else cause}"

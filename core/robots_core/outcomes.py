@@ -9,7 +9,7 @@ BLOCKED_ADDRESS: Final = "blocked_address"
 UNREACHABLE_REDIRECT: Final = "unreachable_redirect"
 """A redirect to an address or port that may not be asked: nothing was learned, unlike from a `refused_redirect`."""
 
-_FOLLOWED: Final = (Cause.REDIRECT_LOOP, Cause.REFUSED_REDIRECT)
+_FOLLOWED: Final = (Cause.REDIRECT_LOOP, Cause.COOKIE_LOOP, Cause.REFUSED_REDIRECT)
 _OF_A_STATUS: Final = (Cause.SERVER_ERROR, Cause.TOO_MANY_REQUESTS, Cause.HTML_PAGE)
 
 _FAILURES: Final[dict[str, Access]] = {
@@ -27,11 +27,11 @@ class BadOutcome(ValueError):
 def outcome_of(access: Access) -> str:
     """The word for an outcome, from which `read_outcome` makes one that decides alike; a file's is its status."""
     match access:
-        case Unavailable(cause=Cause.REDIRECT_LOOP | Cause.REFUSED_REDIRECT as cause):
+        case Unavailable(cause=Cause.REDIRECT_LOOP | Cause.COOKIE_LOOP | Cause.REFUSED_REDIRECT as cause):
             return cause.value
         case Successful(status) | Unavailable(status):
             return str(status)
-        case Unreachable(Cause.REDIRECT_LOOP | Cause.REFUSED_REDIRECT):
+        case Unreachable(Cause.REDIRECT_LOOP | Cause.COOKIE_LOOP | Cause.REFUSED_REDIRECT):
             return UNREACHABLE_REDIRECT
         case Unreachable(Cause.HTML_PAGE, status) if status is None or status < 400:
             return Cause.BAD_RESPONSE.value  # the word of a 2xx has a body

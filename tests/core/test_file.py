@@ -23,7 +23,7 @@ CASES = rows("verdict-cases.jsonl")
 WORDS = (
     *map(str, range(400, 600)),
     *("timeout", "dns", "tls", "connection", "bad_response", "challenge", "server_error", "too_many_requests"),
-    *("redirect_loop", "refused_redirect", "unreachable_redirect", "blocked_address"),
+    *("redirect_loop", "cookie_loop", "refused_redirect", "unreachable_redirect", "blocked_address"),
 )
 NOT_NEEDED = {
     *("asyncio", "hashlib", "http", "http_sf", "idna", "importlib.resources", "json", "logging", "socket", "ssl"),

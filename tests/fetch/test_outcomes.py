@@ -51,9 +51,10 @@ def redirects() -> list[Access]:
         for hop in range(REDIRECT_LIMIT):
             assert followed.follow(_Redirect(status, Target(ORIGIN, f"/{hop}")), PortPolicy()) is None
         found.append(followed.refused("10.0.0.1"))
-        ended = followed.follow(_Redirect(status, Target(ORIGIN, "/again")), PortPolicy())
-        assert ended is not None
-        found.append(ended)
+        for followed.set_cookie in False, True:
+            ended = followed.follow(_Redirect(status, Target(ORIGIN, "/again")), PortPolicy())
+            assert ended is not None
+            found.append(ended)
     return found
 
 
@@ -77,4 +78,4 @@ def test_the_word_for_each_outcome_decides_as_the_outcome() -> None:
 
 def test_redirects_that_decide_differently_have_different_words() -> None:
     words = {outcome_of(access) for access in redirects()}
-    assert words == {"redirect_loop", "refused_redirect", UNREACHABLE_REDIRECT}
+    assert words == {"redirect_loop", "cookie_loop", "refused_redirect", UNREACHABLE_REDIRECT}

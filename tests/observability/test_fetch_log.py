@@ -49,6 +49,7 @@ def test_failed_fetch_is_logged_with_cause_and_next_try(log: FetchLog, caplog: p
         "outcome": "unreachable",
         "cause": "server_error",
         "status": 503,
+        "detail": None,
         "duration_ms": 12.3,
         "attempts": 3,
         "left_out": 0,

@@ -174,6 +174,7 @@ class RobotsOut(BaseModel):
     outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked_address")
     status: int | None = None
     cause: str | None = Field(None, description="The last failure, if any.")
+    detail: str | None = Field(None, description="What exactly failed, if it is known, in words for people.")
     fetched_at: str | None = None
     recheck_at: str | None = None
     age: int | None = None

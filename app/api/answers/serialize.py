@@ -109,6 +109,7 @@ def robots_out(origin: Origin, cached: CacheResult) -> RobotsOut:
         outcome=outcome,
         status=status,
         cause=failing.failure.cause if failing else cause,
+        detail=failing.failure.detail if failing else None,
         fetched_at=instant(snapshot.fetched_at),
         recheck_at=instant(freshness.recheck_at) if freshness else None,
         age=int(freshness.age) if freshness else None,

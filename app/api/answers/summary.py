@@ -152,6 +152,8 @@ def _unavailable(snapshot: Snapshot | None) -> str:
     match access.cause:
         case Cause.REDIRECT_LOOP:
             return "The redirects of robots.txt form a loop or are more than 5"
+        case Cause.COOKIE_LOOP:
+            return "The redirects of robots.txt form a loop and set a cookie, which the fetch does not keep"
         case Cause.REFUSED_REDIRECT:
             return "robots.txt redirects to a URL that is neither http nor https"
         case Cause.HTML_PAGE:
@@ -184,6 +186,11 @@ def _missing(snapshot: Snapshot | None) -> str:
 
 
 def _failure(access: Unreachable) -> str:
+    """What failed, with the detail if there is one."""
+    return _cause(access) + (f" ({access.detail})" if access.detail else "")
+
+
+def _cause(access: Unreachable) -> str:
     match access.cause:
         case Cause.SERVER_ERROR | Cause.TOO_MANY_REQUESTS:
             return f"the server answered {access.status}"
@@ -197,6 +204,8 @@ def _failure(access: Unreachable) -> str:
             return "the connection failed"
         case Cause.REDIRECT_LOOP:
             return "its redirects form a loop"
+        case Cause.COOKIE_LOOP:
+            return "its redirects form a loop, and set a cookie"
         case Cause.REFUSED_REDIRECT:
             return "its redirect could not or may not be followed"
         case Cause.BAD_RESPONSE:

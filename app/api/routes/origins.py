@@ -28,7 +28,7 @@ READ_AT_ONCE = 16
 class OriginOut(BaseModel):
     """An origin and its last fetch; members are null if it was never fetched, or purged.
 
-    `outcome`, `cause` and `status` are those of the last fetch, also while a stale copy answers.
+    `outcome`, `cause`, `detail` and `status` are those of the last fetch, also while a stale copy answers.
     """
 
     origin: str
@@ -36,6 +36,7 @@ class OriginOut(BaseModel):
     profile: str | None = Field(None, description="The fetch profile that its file is fetched with; null: the default.")
     outcome: str | None = Field(None, description="successful, unavailable, unreachable, challenge or blocked_address")
     cause: str | None = None
+    detail: str | None = Field(None, description="What exactly failed, if it is known, in words for people.")
     status: int | None = None
     checked_at: str | None = Field(None, description="When the origin was last asked for its file.")
     recheck_at: str | None = Field(None, description="When it is next asked, provided that a question needs it.")
@@ -139,6 +140,7 @@ def _describe(row: OriginOut, origin: Origin, snapshot: Snapshot, now: float) ->
     """Add what is known of the last fetch, and of the copy that stands in if it failed."""
     failing = snapshot.failing
     row.outcome, row.status, row.cause = facts_of(snapshot.access if failing is None else failing.failure)
+    row.detail = None if failing is None else failing.failure.detail
     # All recheck models retry an origin with a stale copy by the same rule, so any of them will do.
     fresh = freshness(snapshot, Recheck(), origin.key, now)
     row.checked_at, row.recheck_at, row.stale = instant(snapshot.checked_at), instant(fresh.recheck_at), fresh.stale

@@ -3,7 +3,7 @@
 The status is kept as received: `judge` decides what a 403 means, not the fetcher or the cache.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -12,6 +12,9 @@ BODY_LIMIT = 512_000
 
 RULE_ENDS = b"\n\r#\0"
 """Bytes that end the key and value of a line: a line end, the mark of a comment, and NUL (spec B1, B3, B13)."""
+
+DETAIL_LIMIT = 200
+"""Characters of the longest detail of a failed fetch."""
 
 REDIRECT_LIMIT = 5
 """How many redirects are followed (RFC 9309 2.3.1.2, spec A9)."""
@@ -27,6 +30,8 @@ class Cause(StrEnum):
     TLS = "tls"
     CONNECTION = "connection"
     REDIRECT_LOOP = "redirect_loop"
+    COOKIE_LOOP = "cookie_loop"
+    """A redirect loop of a site that set a cookie, which a fetch does not keep: a browser gets out of it."""
     REFUSED_REDIRECT = "refused_redirect"
     BAD_RESPONSE = "bad_response"
     CHALLENGE = "challenge"
@@ -60,8 +65,9 @@ class Unavailable:
     """The origin has no file: 4xx except 429, or a redirect that cannot be followed.
 
     `status` is the last status received. `cause` is None for a plain 4xx (RFC 9309 2.3.1.3), REDIRECT_LOOP for a loop
-    or more than REDIRECT_LIMIT redirects (2.3.1.2), REFUSED_REDIRECT for a Location that is not http(s) (spec A9), and
-    HTML_PAGE for a 403 with an HTML page. A missing or invalid Location is Unreachable, since nothing was learned.
+    or more than REDIRECT_LIMIT redirects (2.3.1.2), COOKIE_LOOP if they also set a cookie, REFUSED_REDIRECT for a
+    Location that is not http(s) (spec A9), and HTML_PAGE for a 403 with an HTML page. A missing or invalid Location is
+    Unreachable, since nothing was learned.
     """
 
     status: int
@@ -73,12 +79,14 @@ class Unreachable:
     """Nothing was learned: 5xx, 429, or no valid response in time (RFC 9309 2.3.1.4, spec A14, A15).
 
     A challenge page counts as well (spec Q9). `status` is None if there was no response. `retry_after` is the value of
-    Retry-After in seconds from the fetch.
+    Retry-After in seconds from the fetch. `detail` says more than the cause, in at most DETAIL_LIMIT characters: never
+    an address, nor what the server sent. Two failures that differ in it alone are equal.
     """
 
     cause: Cause
     status: int | None = None
     retry_after: int | None = None
+    detail: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
