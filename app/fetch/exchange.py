@@ -1,7 +1,6 @@
 """One request and its response on a connection of their own: HTTP/1.1, parsed by httptools, within limits."""
 
 import asyncio
-import re
 import ssl
 from collections.abc import Callable
 from typing import Protocol, cast
@@ -23,8 +22,9 @@ _VERSIONS = ("1.0", "1.1", "2.0")
 _SIZE_LINE = 16 * 1024
 """Bytes of the longest line with a chunk's size, extensions included."""
 
-_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;.*)?\r?\n", re.DOTALL)
-_FIELD_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEXADECIMAL = b"0123456789abcdefABCDEF"
+_TOKEN = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""The characters of a field name (RFC 9110 5.6.2)."""
 
 _VERIFICATION = {
     9: "the certificate is not valid yet",
@@ -267,10 +267,10 @@ class _Chunked:
                 raise Unreadable("a chunk is longer than its size")
             self._after = False
             return
-        size = _CHUNK_SIZE.match(line)
-        if size is None:
+        size = line.partition(b";")[0].strip()
+        if not 1 <= len(size) <= 16 or size.translate(None, _HEXADECIMAL):
             raise Unreadable("a chunk has no size")
-        self._left = int(size[1], 16)
+        self._left = int(size, 16)
         self.complete = self._left == 0
 
 
@@ -304,7 +304,7 @@ def _with_valid_fields(head: bytes) -> bytes:
             continue
         name, colon, value = line.partition(b":")
         name = name.rstrip(b" \t")
-        keep = not line.strip(b"\r\n") or (colon != b"" and _FIELD_NAME.fullmatch(name) is not None)
+        keep = not line.strip(b"\r\n") or (colon != b"" and name != b"" and not name.translate(None, _TOKEN))
         if keep:
             kept.append(name + colon + value)
     return b"".join(kept)

@@ -393,7 +393,7 @@ async def test_a_file_in_many_pieces_lets_other_tasks_run(monkeypatch: pytest.Mo
 
     def next_turn() -> None:
         read.append(0)
-        if sum(read) < 20_000:
+        if sum(read) < 40_000:
             asyncio.get_running_loop().call_soon(next_turn)
 
     monkeypatch.setattr(_Chunked, "_begin", counted)
