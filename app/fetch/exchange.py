@@ -16,8 +16,8 @@ HEAD_BYTES = 128 * 1024
 PIECES_LIMIT = 65_536
 """How many pieces a body may arrive in: a chunk of one byte costs as much to read as one of a thousand."""
 
-_VERSIONS = ("1.0", "1.1", "2.0")
-"""HTTP/2.0 is what some servers write in HTTP/1.1."""
+_VERSIONS = ("1.0", "1.1", "1.2", "2.0")
+"""The last two are what some servers write in HTTP/1.1."""
 
 _SIZE_LINE = 16 * 1024
 """Bytes of the longest line with a chunk's size, extensions included."""
