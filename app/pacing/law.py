@@ -17,14 +17,14 @@ are reported: then the pace may change, and slots that were given do not move.""
 NEAR_SLOTS = 2
 """Intervals: a slot this near is open to all, or it would be lost."""
 
-GRACE = 10 * SECOND
+TURN_GRACE = 10 * SECOND
 """A caller or a key is active until so long after it was expected back, and longer at a slow pace."""
 
 MAX_SLOTS = 2 * FAR_SLOTS
 MAX_ACTIVE, MAX_OWN = 1000, 64
 """Slots of a queue; keys that are counted, callers and turns of each, and turns of one caller, at most."""
 
-MAX_COST = 2_592_000 * SECOND
+LONGEST_COST = 2_592_000 * SECOND
 LONGEST_RETRY = 86_400 * SECOND
 DOUBLINGS, ATTEMPTS, ROUNDS = 6, 20, 8
 
@@ -55,7 +55,7 @@ class Queue(NamedTuple):
     shortest_until: int = 0
 
 
-class Window(NamedTuple):
+class PaceWindow(NamedTuple):
     """One document every `interval`, up to the instant `until`."""
 
     until: float
@@ -70,7 +70,7 @@ class Request(NamedTuple):
 
     caller: str
     name: str
-    windows: Sequence[Window]
+    windows: Sequence[PaceWindow]
     max_wait: int
     cost: float = 1.0
     learned: bool = False
@@ -83,7 +83,7 @@ class Turn(NamedTuple):
     retry_after: int
 
 
-def advance(windows: Sequence[Window], at: int, documents: float) -> int:
+def advance(windows: Sequence[PaceWindow], at: int, documents: float) -> int:
     """The instant from which the pace permits another document after `documents` were fetched at `at`."""
     start: float = at
     for window in windows:
@@ -92,7 +92,7 @@ def advance(windows: Sequence[Window], at: int, documents: float) -> int:
             if documents <= room:
                 break
             documents, start = documents - room, window.until
-    return min(math.ceil(start + documents * window.interval), at + MAX_COST)
+    return min(math.ceil(start + documents * window.interval), at + LONGEST_COST)
 
 
 def reserve(
@@ -107,14 +107,14 @@ def reserve(
     interval = next(window.interval for window in request.windows if now < window.until)
     keys, callers = _later(queue.keys, now), _later(queue.callers.get(key, {}), now)
     active_keys, active = len(keys | {key: 0}), len(callers | {caller: 0})
-    grace = GRACE + 2 * interval * active_keys
+    grace = TURN_GRACE + 2 * interval * active_keys
     line = _later(queue.turns.get(key, {}), now - grace)
     own = _own_turns(line, caller, now, takes=max_wait >= 0)
 
     # The horizon: no longer than the shortest max_wait of those that were refused of late.
     shortest, shortest_until = queue.shortest, queue.shortest_until
     if shortest_until <= now:
-        shortest = MAX_COST
+        shortest = LONGEST_COST
     most = FAR_SLOTS if active_keys == 1 and not request.learned else AHEAD_SLOTS
     horizon = min(max(AHEAD_FOR, min(most * interval, shortest)), FAR_SLOTS * interval)
     reach = max(0, min(max_wait, horizon))

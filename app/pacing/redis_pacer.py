@@ -13,7 +13,6 @@ from app.pacing.law import (
     ATTEMPTS,
     DOUBLINGS,
     FAR_SLOTS,
-    GRACE,
     LONGEST_RETRY,
     MAX_ACTIVE,
     MAX_OWN,
@@ -21,6 +20,7 @@ from app.pacing.law import (
     NEAR_SLOTS,
     ROUNDS,
     SECOND,
+    TURN_GRACE,
 )
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.schedule import Bound, window_at
@@ -59,7 +59,7 @@ _RESERVE = Script.load(
     AHEAD_SLOTS=AHEAD_SLOTS,
     FAR_SLOTS=FAR_SLOTS,
     NEAR_SLOTS=NEAR_SLOTS,
-    GRACE=GRACE,
+    TURN_GRACE=TURN_GRACE,
     MAX_SLOTS=MAX_SLOTS,
     MAX_ACTIVE=MAX_ACTIVE,
     MAX_OWN=MAX_OWN,

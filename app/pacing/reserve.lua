@@ -158,7 +158,7 @@ end
 local key_until, own_until = redis.call('ZSCORE', API_KEYS, key), redis.call('ZSCORE', CALLERS, caller)
 local active_keys = redis.call('ZCARD', API_KEYS) + (key_until and 0 or 1)
 local active = redis.call('ZCARD', CALLERS) + (own_until and 0 or 1)
-local grace = GRACE + 2 * interval * active_keys
+local grace = TURN_GRACE + 2 * interval * active_keys
 local late = math.min(SECOND, math.max(math.floor(interval / 4), SECOND / 10))
 for _, set in ipairs({TURNS, LINE}) do redis.call('ZREMRANGEBYSCORE', set, '-inf', text(now - grace)) end
 

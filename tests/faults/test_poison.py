@@ -390,7 +390,7 @@ UNPACKING = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "jsonp
 
 
 # A helper process unpickles the calls that the service writes to its standard input, and the service nothing.
-PICKLED = [("helpers.py", "dumps"), ("helper_process.py", "loads")]
+PICKLED = [("helper_process.py", "loads"), ("helpers.py", "dumps")]
 
 
 def test_stored_values_are_never_executed_or_unpickled() -> None:

@@ -95,10 +95,10 @@ async def test_the_script_does_what_the_law_says(
             case _:
                 closed_for = 0
         closed = max(closed, now + closed_for) if closed_for else closed
-        windows = [law.Window(math.inf, interval)]
+        windows = [law.PaceWindow(math.inf, interval)]
         if dice.random() < 0.2 and not learned:
             until, other = now + dice.randrange(1, 5 * interval), dice.choice([interval // 2, 2 * interval])
-            windows.insert(0, law.Window(until, other))
+            windows.insert(0, law.PaceWindow(until, other))
         caller = f"{dice.choice(keys)}w{dice.randrange(crowd)}"
         cost = dice.choice([0.5, 1.0, 1.0, 3.0])
         wait = dice.choice([interval // 2, *(seconds * law.SECOND for seconds in (-1, 0, 2, 10, 300))])
