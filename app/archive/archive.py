@@ -1,5 +1,6 @@
 """The archive of versions: what was in use at an instant, which text a version has; synchronous, by threads."""
 
+import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
@@ -20,6 +21,8 @@ SPANS_AT_ONCE: Final = 1000
 
 LOG, OBJECTS = "spans", "objects"
 """The folders of an archive, with that of the index."""
+
+_DIGITS: Final = re.compile(r"[0-9a-f]{8,64}")
 
 
 class Damage(NamedTuple):
@@ -126,6 +129,8 @@ class ArchivedPast:
 
     def by_id(self, name: str) -> Version | None:
         """The newest version whose digest begins with `name`, eight or more hexadecimal digits."""
+        if _DIGITS.fullmatch(name) is None:
+            return None  # it would name another file of the index
         found = max(self._index.with_digest(name), key=lambda place: place.last_seen, default=None)
         return None if found is None else self._read(found)
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from app.decision_log.chain import Chain, Mark
+from app.decision_log.chain import Chain, Mark, last_of_each
 from app.decision_log.line import LineWriter
 from app.decision_log.sinks import Sink, SinkFailed
 from app.decisions.evaluate import Decision
@@ -89,6 +89,8 @@ class DecisionLog:
             _log.warning("The decision log loses the %d lines that still wait at the end", len(self._waiting))
 
     async def _write_all(self) -> None:
+        if self._waiting and self._chain.is_to_begin:
+            await self._write_mark("begin")
         async with self._writing:
             while self._waiting:
                 lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, len(self._waiting)))]
@@ -104,8 +106,8 @@ class DecisionLog:
 
     async def _write_mark(self, kind: Mark) -> None:
         async with self._writing:
-            if self._chain.number:
-                await self._write([self._chain.mark(kind)])
+            if self._chain.number or kind == "begin":
+                await self._write([self._chain.mark(kind, last_of_each(await self._sink.newest()))])
 
     async def _write(self, linked: Sequence[bytes]) -> int:
         """Write the lines that were linked last; return how many were written, after which the chain goes on."""

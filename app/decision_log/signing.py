@@ -3,20 +3,22 @@
 import base64
 import binascii
 from pathlib import Path
+from typing import Final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from app.fetch.web_bot_auth import read_key
+from app.files.toml_file import read_file
+
+SIGNING_KEY_LIMIT: Final = 64 * 1024
+"""Bytes of the longest file of a key."""
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
-    """The private key in a file, as PEM or JWK; raises ValueError."""
-    try:
-        return read_key(path.read_text())
-    except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}") from None
+    """The private key in a file that other users cannot read or change, as PEM or JWK; raises ValueError."""
+    return read_key(read_file(path, SIGNING_KEY_LIMIT, private=True))
 
 
 def load_public_key(path: Path) -> Ed25519PublicKey:

@@ -18,6 +18,10 @@ DECISIONS_STREAM: Final = "robots:{decisions}"
 DECISIONS_LENGTH = 100_000
 """Lines that the stream keeps."""
 
+NEWEST_BYTES: Final = 1024 * 1024
+NEWEST_LINES: Final = 2000
+"""How much of the log a mark looks at for other processes."""
+
 _ADD: Final = Script.load(__package__, "add_lines.lua")
 _MODE: Final = 0o640
 _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -37,6 +41,9 @@ class Sink(Protocol):
 
     async def write(self, lines: Sequence[bytes]) -> None:
         """Write the lines; raises SinkFailed if some of them were not written."""
+
+    async def newest(self) -> Sequence[bytes]:
+        """The newest lines of the log, by any process; the first may be cut. None if they cannot be read."""
 
 
 def check_path(path: Path) -> None:
@@ -67,6 +74,20 @@ class FileSink:
     async def write(self, lines: Sequence[bytes]) -> None:
         """Write the lines in a thread; raises SinkFailed."""
         await in_daemon_thread("decision-log", lambda: self._write(lines))
+
+    async def newest(self) -> Sequence[bytes]:
+        """The lines at the end of a file; those of a pipe cannot be read."""
+        return await in_daemon_thread("decision-log", self._newest)
+
+    def _newest(self) -> Sequence[bytes]:
+        if self._path is None or not self._path.is_file():
+            return ()
+        try:
+            with self._path.open("rb") as file:
+                file.seek(max(0, self._path.stat().st_size - NEWEST_BYTES))
+                return file.read(NEWEST_BYTES).splitlines()
+        except OSError:
+            return ()  # it may be appended to only, or was rotated
 
     def _write(self, lines: Sequence[bytes]) -> None:
         data, written = b"".join(line + b"\n" for line in lines), 0
@@ -116,3 +137,10 @@ class StreamSink:
             added = await _ADD.run(self._redis, [DECISIONS_STREAM], str(DECISIONS_LENGTH), *lines)
         if added != len(lines):
             raise SinkFailed("the store did not take the lines", len(lines))
+
+    async def newest(self) -> Sequence[bytes]:
+        """The newest lines of the stream."""
+        key, entries = DECISIONS_STREAM, None
+        with suppress(StoreDown):
+            entries = await self._redis.command(key, "XREVRANGE", key, "+", "-", "COUNT", NEWEST_LINES)
+        return [fields[1] for _, fields in entries] if isinstance(entries, list) else ()

@@ -29,6 +29,9 @@ from robots_core.robots.verdict import Permission, Reason, Verdict
 FILE_BYTES: Final = 256 * 1024 * 1024
 """Bytes of parsed files in memory."""
 
+LEAST_DIGITS: Final = 16
+"""Hexadecimal digits that name a version, as lines without a digest have them."""
+
 _UNFETCHED: Final = {
     Reason.PENDING: Permission.DEFER,
     Reason.UNREACHABLE: Permission.DEFER,
@@ -78,6 +81,7 @@ class _Line(msgspec.Struct):
     dialect: str
     reason: Reason
     version: str | None
+    digest: str | None = None
     url: str | None = None
     override: str | None = None
     action: str | None = None
@@ -101,11 +105,14 @@ class LogVerifier:
         self._is_signed = is_signed
         self._partial = partial
         self._processes: dict[str, _Process] = {}
+        self._named: dict[str, tuple[int, str]] = {}  # the last line that a mark names of a process, and where
+        self._name = "the log"
         self._files: ByteLRU[tuple[Origin, str], CachedFile] = ByteLRU(FILE_BYTES)
         self.counts: Counter[str] = Counter()
 
     def verify(self, name: str, lines: Iterable[bytes]) -> Iterator[Fault]:
         """The faults of the lines of one file; raises OSError if the archive cannot be read."""
+        self._name = name
         for number, line in enumerate(lines, 1):
             place = f"{name}:{number}"
             if not line:
@@ -120,7 +127,7 @@ class LogVerifier:
                 case {"process": str(process), "number": int(own), "previous": str(previous)} if own > 0:
                     yield from self._linked(place, line, process, own, previous, members.get("mark"))
                     if "mark" in members:
-                        yield from self._marked(place, line, self._processes[process])
+                        yield from self._marked(place, line, self._processes[process], members.get("beside"))
                     else:
                         yield from self._decided(place, members)
                 case _:
@@ -128,6 +135,11 @@ class LogVerifier:
 
     def end(self) -> Iterator[Fault]:
         """The faults that only the end of the last file shows."""
+        if self._is_signed is not None and not self.counts["lines"]:
+            yield Fault(self._name, "nothing is signed: there are no lines")
+        for name, (number, place) in self._named.items():
+            if name not in self._processes and not self._partial:
+                yield Fault(place, f"lines 1 to {number} of process {name} are missing, which this mark names")
         for name, process in self._processes.items():
             if not process.ended and not self._partial:
                 yield Fault(process.place, f"lines are missing after this one: process {name} has no end")
@@ -153,8 +165,11 @@ class LogVerifier:
             digest = sha256(line).hexdigest()
             self._processes[name] = _Process(number, digest, place, mark == "end", signed, unsigned + 1)
 
-    def _marked(self, place: str, line: bytes, process: _Process) -> Iterator[Fault]:
+    def _marked(self, place: str, line: bytes, process: _Process, beside: object) -> Iterator[Fault]:
         self.counts["marks"] += 1
+        for name, number in beside.items() if isinstance(beside, dict) else ():
+            if isinstance(number, int) and number > self._named.get(name, (0, ""))[0]:
+                self._named[name] = number, place
         if self._is_signed is None:
             return
         text, found, signature = line.rpartition(SIGNATURE)
@@ -198,7 +213,9 @@ class LogVerifier:
         if line.version is None:
             return _without_rule(_UNFETCHED[reason], reason)
         question = Question(target, _agent(line), DIALECTS[line.dialect])
-        file = self._file(target.origin.with_profile(line.profile), line.version)
+        if line.digest is not None and not line.digest.startswith(line.version):
+            raise ValueError("the digest is not that of the version")
+        file = self._file(target.origin.with_profile(line.profile), line.digest or line.version)
         decision = evaluate(question, file, 0.0, forbidden=line.on_forbidden == "deny")
         if overriding is not None:
             verdict = Verdict(overriding, Reason.OVERRIDDEN, None, decision.verdict.selection)
@@ -210,7 +227,7 @@ class LogVerifier:
         file = self._files.get(key)
         if file is None:
             found = self._archive.past(origin).by_id(version)
-            snapshot = None if found is None or found.id != version else found.read()
+            snapshot = None if found is None or len(version) < LEAST_DIGITS else found.read()
             if snapshot is None:
                 raise _Undecidable(f"the archive has no version {version} of {origin.key}")
             robots = File(snapshot.access).robots

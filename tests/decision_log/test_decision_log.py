@@ -109,6 +109,9 @@ class Stuck:
         await self.released.wait()
         self.written += lines
 
+    async def newest(self) -> Sequence[bytes]:
+        return ()
+
 
 class Decided(LineWriter):
     """Writes whatever it is given."""

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from hashlib import sha256
 from itertools import permutations
 from pathlib import Path
@@ -32,6 +33,7 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from tests.api.service import START, running
 from tests.cli.command import run
+from tests.faults.until import until_so
 from tests.forked import ROOT
 from tests.origins import redirect, serve, text
 
@@ -56,6 +58,7 @@ PATHS = ["/", "/private/a", "/x.gif", "/x.gif?b", "/all", "/robots.txt", "/%C3%A
 
 def key_file(path: Path) -> Ed25519PrivateKey:
     key = Ed25519PrivateKey.generate()
+    path.touch(0o600)
     path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     path.with_suffix(".pub").write_bytes(public)
@@ -116,6 +119,7 @@ async def test_a_log_is_decided_again_without_service_and_store(
                     response = await service.client.post("/v1/allowed", json={"items": items})
                     assert not [it["problem"] for it in response.json()["answers"] if "problem" in it]
                 if not day:
+                    await until_so(log.exists)  # it is written in the background
                     log.rename(tmp_path / "decisions.ndjson.1")
     await store_client.flushall()
     lines = [*(tmp_path / "decisions.ndjson.1").read_bytes().splitlines(), *log.read_bytes().splitlines()]
@@ -127,7 +131,7 @@ async def test_a_log_is_decided_again_without_service_and_store(
     options = ("--archive", str(folder), "--public-key", str(tmp_path / "key.pub"))
     ended = await run("audit", "--verify", *logs, *options)
     assert (ended.code, ended.out) == (0, ""), ended.out[:2000]
-    assert f"{asked} decided again, 1 signed checkpoints: no faults" in ended.err
+    assert f"{asked} decided again, 2 signed checkpoints: no faults" in ended.err
     # The newest file alone begins in the middle.
     assert (await run("audit", "--verify", str(log), *options)).code == 1
     assert (await run("audit", "--verify", str(log), *options, "--partial")).code == 0
@@ -310,6 +314,82 @@ def test_a_log_that_is_made_anew_lacks_the_signature(tmp_path: Path) -> None:
     verifier = LogVerifier(Archive(Folder(tmp_path)), signed, partial=True)
     assert [*verifier.verify("log", lines[:4]), *verifier.end()] == []
     assert verifier.counts == {"lines": 4, "decided": 3, "marks": 1, "signed": 1, "unsigned": 3}
+
+
+async def write_log(path: Path, key: Ed25519PrivateKey, *names: str) -> None:
+    """Let processes of these names write to one log at the same time, three lines each."""
+    async with AsyncExitStack() as stack:
+        logs = []
+        for name in names:
+            chain = Chain(name, lambda: START, key.sign)
+            log = DecisionLog(FileSink(path), Noted("whole"), 1.0, lambda _lost: None, chain, every=3600)
+            await stack.enter_async_context(log.writing())
+            logs.append(log)
+        for _ in range(3):
+            for log in logs:
+                log.note(chained(1)[0].partition(b',"process"')[0] + b"}")  # type: ignore[arg-type]
+                await log._write_all()
+
+
+async def test_a_process_whose_lines_are_all_removed_is_missing(tmp_path: Path) -> None:
+    key, path = Ed25519PrivateKey.generate(), tmp_path / "log"
+    for names in (["a"], ["b", "c"], ["d"]):
+        await write_log(path, key, *names)
+    lines = path.read_bytes().splitlines()
+
+    def signed(text: bytes, signature: bytes) -> bool:
+        return is_signed(key.public_key(), text, signature)
+
+    assert faults(tmp_path, lines, is_signed=signed) == []
+    for removed in ({"a"}, {"b"}, {"c"}, {"a", "b"}, {"b", "c"}):
+        rest = [line for line in lines if json.loads(line)["process"] not in removed]
+        found = faults(tmp_path, rest, is_signed=signed)
+        assert {name for name in "abcd" if any(f"of process {name} are missing" in it for it in found)} == removed
+    # A log that goes on from files that are not given says nothing of their processes.
+    own = [line for line in lines if json.loads(line)["process"] == "d"]
+    assert faults(tmp_path, own, is_signed=signed, partial=True) == []
+    # Nor can the lines of one be cut off at its end.
+    cut = [line for line in lines if json.loads(line)["process"] != "b" or json.loads(line)["number"] < 3]
+    assert faults(tmp_path, cut, is_signed=signed)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+async def test_a_signed_log_without_lines_is_a_fault(tmp_path: Path, partial: bool) -> None:
+    key_file(tmp_path / "key.pem")
+    log = tmp_path / "decisions.ndjson"
+    log.touch()
+    arguments = ["audit", "--verify", str(log), "--archive", str(tmp_path), *(["--partial"] if partial else [])]
+    ended = await run(*arguments, "--public-key", str(tmp_path / "key.pub"))
+    assert (ended.code, ended.out) == (1, f"{log}: nothing is signed: there are no lines\n")
+    assert (await run(*arguments)).code == 0
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o666, 0o640 | 0o020, 0o604])
+def test_a_key_that_others_may_read_or_change_stops_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    key_file(tmp_path / "key.pem")
+    monkeypatch.setenv("DECISION_LOG_KEY_FILE", str(tmp_path / "key.pem"))
+    Settings.read()
+    (tmp_path / "key.pem").chmod(mode)
+    with pytest.raises(BadSetting, match=r"^DECISION_LOG_KEY_FILE=.* other users may read or change it"):
+        Settings.read()
+
+
+def test_a_version_is_found_by_128_bits_of_its_digest(tmp_path: Path) -> None:
+    """Two files whose ids are the same, which takes 2^32 hashes, are two files."""
+    archive = Archive(Folder(tmp_path))
+    site = Origin("https", "www.example.com", 443)
+    span, body = span_of(site, Snapshot(Successful(200, b"User-agent: *\nDisallow: /a\n"), START))
+    archive.write([(span, body)], "p", "2026-09-21")
+    other = span.id + "0" * 16
+    assert faults(tmp_path, linked({**DECIDED, "version": span.id, "digest": span.digest[:32]})) == []
+    [fault] = faults(tmp_path, linked({**DECIDED, "version": span.id, "digest": other}))
+    assert f"the archive has no version {other}" in fault
+    [fault] = faults(tmp_path, linked({**DECIDED, "version": span.id, "digest": "0" * 32}))
+    assert "the line was changed" in fault
+    for name in ("../../../x", "?" * 16, ""):
+        assert faults(tmp_path, linked({**DECIDED, "version": name}))
 
 
 class Unreliable(FileSink):

@@ -171,6 +171,9 @@ class _Sink:
             raise Poison
         self.lines += lines
 
+    async def newest(self) -> Sequence[bytes]:
+        return ()
+
 
 class _Files(Folder):
     """A folder that fails once about files of BAD, as no writer expects."""
