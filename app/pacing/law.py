@@ -55,7 +55,7 @@ class Queue(NamedTuple):
     shortest_until: int = 0
 
 
-class PaceWindow(NamedTuple):
+class RateWindow(NamedTuple):
     """One document every `interval`, up to the instant `until`."""
 
     until: float
@@ -70,7 +70,7 @@ class Request(NamedTuple):
 
     caller: str
     name: str
-    windows: Sequence[PaceWindow]
+    windows: Sequence[RateWindow]
     max_wait: int
     cost: float = 1.0
     learned: bool = False
@@ -83,7 +83,7 @@ class Turn(NamedTuple):
     retry_after: int
 
 
-def advance(windows: Sequence[PaceWindow], at: int, documents: float) -> int:
+def advance(windows: Sequence[RateWindow], at: int, documents: float) -> int:
     """The instant from which the pace permits another document after `documents` were fetched at `at`."""
     start: float = at
     for window in windows:

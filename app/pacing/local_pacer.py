@@ -94,7 +94,7 @@ class LocalPacer:
     def _turn(self, request: SlotRequest, interval: float, start: float, now: float) -> float | None:
         """None if the request gets the slot that begins at `start`, by the law of a queue; else when its turn is."""
         at, max_wait = round(now * law.SECOND), round(min(request.max_wait, HORIZON) * law.SECOND)
-        windows = (law.PaceWindow(math.inf, round(interval * law.SECOND)),)
+        windows = (law.RateWindow(math.inf, round(interval * law.SECOND)),)
         asked = law.Request(request.caller, "", windows, max_wait, request.cost, learned=True)
         result, queue = law.reserve(self._lines.get(request.key, _EMPTY), asked, at, math.ceil(start * law.SECOND))
         # Its slots are known by their end alone.

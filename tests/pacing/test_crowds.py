@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from app.pacing import law
-from app.pacing.law import SECOND, Booked, PaceWindow, Queue, Request
+from app.pacing.law import SECOND, Booked, Queue, RateWindow, Request
 
 
 @dataclass
@@ -46,7 +46,7 @@ def crawl(workers: Sequence[Worker], interval: float, rounds: float, seed: int =
     begin = 1_700_000_000 * SECOND
     warm = round(begin + len(workers) * step)
     end = round(warm + rounds * len(workers) * step)
-    windows = (PaceWindow(math.inf, step),)
+    windows = (RateWindow(math.inf, step),)
     events = [(begin + round(worker.starts * step) + dice.randrange(200_000), at) for at, worker in enumerate(workers)]
     heapq.heapify(events)
     slots, asks = list[Booked](), 0
