@@ -19,6 +19,7 @@ import robots_core
 from tests.regex_steps import StepCounter
 
 EXPRESSIONS = {
+    "app.decision_log.chain:_LAST_MEMBERS": "search",
     "app.main.agents_file:_PROFILE": "fullmatch",
     "app.main.agents_file:_TOKEN": "fullmatch",
     "robots_core.meta_tags:_ATTRIBUTE": "findall",

@@ -1,6 +1,5 @@
 """The archive of versions: what was in use at an instant, which text a version has; synchronous, by threads."""
 
-import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
@@ -22,7 +21,7 @@ SPANS_AT_ONCE: Final = 1000
 LOG, OBJECTS = "spans", "objects"
 """The folders of an archive, with that of the index."""
 
-_DIGITS: Final = re.compile(r"[0-9a-f]{8,64}")
+_DIGITS: Final = frozenset("0123456789abcdef")
 
 
 class Damage(NamedTuple):
@@ -129,7 +128,7 @@ class ArchivedPast:
 
     def by_id(self, name: str) -> Version | None:
         """The newest version whose digest begins with `name`, eight or more hexadecimal digits."""
-        if _DIGITS.fullmatch(name) is None:
+        if not 8 <= len(name) <= 64 or not _DIGITS.issuperset(name):
             return None  # it would name another file of the index
         found = max(self._index.with_digest(name), key=lambda place: place.last_seen, default=None)
         return None if found is None else self._read(found)

@@ -62,6 +62,7 @@ async def test_decision_names_its_rule_line_and_fetch(store_url: str) -> None:
                 "outcome": "successful",
                 "status": 200,
                 "cause": None,
+                "detail": None,
                 "fetched_at": "2026-11-21T18:30:00Z",
                 "age": 0,
                 "stale": False,

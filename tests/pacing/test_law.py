@@ -10,7 +10,6 @@ from redis.asyncio import Redis
 from app.pacing import law, redis_pacer
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.redis_pacer import RedisPacer, keys_of
-from app.pacing.schedule import RateWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, WaitTooLong
 from app.store.guarded_client import GuardedClient
 from app.store.script import Script
@@ -104,7 +103,7 @@ async def test_the_script_does_what_the_law_says(
         wait = dice.choice([interval // 2, *(seconds * law.SECOND for seconds in (-1, 0, 2, 10, 300))])
         slot_request = SlotRequest(
             KEY,
-            tuple(RateWindow(each.until / law.SECOND, each.interval / law.SECOND) for each in windows),
+            tuple(PaceWindow(each.until / law.SECOND, each.interval / law.SECOND) for each in windows),
             caller,
             cost,
             wait / law.SECOND,
@@ -158,7 +157,7 @@ async def test_whatever_is_lost_or_foreign_no_two_slots_overlap(
         left = QueueState(known.ends, known.given, clock.seconds())
         caller = f"{dice.choice(['', 'A/', 'B/'])}w{dice.randrange(5)}"
         cost, max_wait = dice.choice([0.5, 1.0, 3.0]), dice.choice([0.0, 10.0, 300.0])
-        request = SlotRequest(KEY, (RateWindow(math.inf, 1.0),), caller, cost, max_wait)
+        request = SlotRequest(KEY, (PaceWindow(math.inf, 1.0),), caller, cost, max_wait)
         reply, view = await pace.reserve(request, left, closed_for=0.0, closed_if_behind=3.0)
         known = view.queue
         if isinstance(reply, Slot):
@@ -185,7 +184,7 @@ async def test_whatever_is_lost_or_foreign_no_two_slots_overlap(
 
 async def test_callers_of_another_key_from_before_a_step_back_do_not_count(pace: RedisPacer, clock: Clock) -> None:
     async def ask(caller: str, max_wait: float = 0.0) -> Slot | WaitTooLong:
-        request = SlotRequest(KEY, (RateWindow(math.inf, 1.0),), caller, 1.0, max_wait)
+        request = SlotRequest(KEY, (PaceWindow(math.inf, 1.0),), caller, 1.0, max_wait)
         reply, _ = await pace.reserve(request, QueueState(), closed_for=0.0, closed_if_behind=0.0)
         return reply
 
@@ -204,7 +203,7 @@ async def test_callers_of_another_key_from_before_a_step_back_do_not_count(pace:
 
 async def test_a_budget_is_not_given_twice_around_midnight(pace: RedisPacer, clock: Clock) -> None:
     given = dict[int, int]()
-    request = SlotRequest(KEY, (RateWindow(math.inf, 1.0),), "w", 1.0, 60.0, budget=6)
+    request = SlotRequest(KEY, (PaceWindow(math.inf, 1.0),), "w", 1.0, 60.0, budget=6)
     for day, second in [(1, -60), (1, 60), (1, -50), (1, 70), (1, -40), (1, 86_340), (2, 30), (1, 86_350)]:
         await clock.set(BEGIN + day * DAY + second * law.SECOND)
         for _ in range(10):

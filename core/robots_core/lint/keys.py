@@ -24,7 +24,7 @@ _MISSPELT: Final[Sequence[Key]] = [
 """Keys that an unknown key may be a misspelling of."""
 
 BEFORE: Final = re.compile(r"(?:<[a-z]+/?>|[-•·*>+\"'`“«]|[0-9]{1,3}[.)])[ \t]*", re.IGNORECASE)
-AFTER: Final = re.compile(r"[ \t]*(?:</?[a-z]+/?>|[\"'`”»])$", re.IGNORECASE)
+AFTER: Final = re.compile(r"(?:</?[a-z]+/?>|[\"'`”»])$", re.IGNORECASE)
 """Signs of a list, a quotation or a page around a directive."""
 
 _LONGEST_KEY: Final = 30
@@ -146,7 +146,7 @@ def _unread_key(line: int, key: str, value: str, by_google: Form) -> Warned:
     meant = close_key(key[mark.end() :] if mark else key)
     value = value.strip(BLANKS.decode())
     closing = AFTER.search(value) if mark else None
-    instead = None if meant is None else directive(meant, value[: closing.start()] if closing else value)
+    instead = None if meant is None else directive(meant, value[: closing.start()].rstrip(" \t") if closing else value)
     return Warned(line, message + (f" Did you mean {name_of(meant)}?" if instead and meant else ""), instead)
 
 

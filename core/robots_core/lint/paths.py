@@ -18,7 +18,6 @@ _ENTITY: Final = re.compile(rb"&#(?:[0-9]+|[xX][0-9A-Fa-f]+);.*")
 _PARTS: Final = re.compile(r"[ \t,;|]+")
 _JOINED: Final = re.compile(r"[,;|](?=/)")
 _TAG_AT_END: Final = re.compile(r"</?[a-z]+[ \t]*/?>$", re.IGNORECASE)
-_WORDS_BETWEEN: Final = re.compile(r"(?<=\w)[ \t](?=\w)")
 _WORDS: Final = frozenset(
     {"all", "any", "everything", "false", "n/a", "na", "no", "none", "nothing", "null", "off", "on", "true", "yes"}
 )
@@ -102,7 +101,11 @@ def _fault(rule: GroupedRule, site: str | None) -> tuple[str, Warned] | None:
     blanks = text.count(" ") + text.count("\t")
     if blanks:
         # Elsewhere it is as likely to begin a note, or to be there by mistake.
-        between = len(_WORDS_BETWEEN.findall(text)) == blanks
+        between = all(
+            _is_in_a_word(text[at - 1 : at]) and _is_in_a_word(text[at + 1 : at + 2])
+            for at, character in enumerate(text)
+            if character in " \t"
+        )
         message = f"{quote(text)} holds a blank, which no URL has. Only crawlers of the draft of 1996 match it with an"
         if between:
             return "blank", _instead(rule, f"{message} escape.", text.replace(" ", "%20").replace("\t", "%09"))
@@ -231,3 +234,7 @@ def path_cut_at_hash(file: CheckedFile) -> Iterator[Warned]:
 def read_by_one_dialect_only(file: CheckedFile) -> Iterator[Warned]:
     """Paths with a blank, which only the draft of 1996 matches with `%20` (spec E3)."""
     yield from file.once(_faults).get("blank", ())
+
+
+def _is_in_a_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -28,7 +28,7 @@ _RULES_AND_AGENTS: Final = re.compile(rb"[UAD]")
 _EVERYONE: Final = re.compile(r"user-?agent[ \t]*:[ \t]*\*", re.IGNORECASE)
 
 _SEPARATORS: Final = " \t,;|"
-_TAG: Final = re.compile(r"[ \t]*(?:<(?:/p|br)[ \t]*/?>[ \t]*)+$", re.IGNORECASE)
+_TAG: Final = re.compile(r"<(?:/p|br)[ \t]*/?>", re.IGNORECASE)
 _LINE_ENDS: Final = ("\\n", "\\r")
 """Line ends as a program writes them, which are text in a file."""
 
@@ -47,7 +47,7 @@ _COLONS: Final = ":\uff1a\ufe55\u2236\ufe13"
 _KEY: Final = re.compile(rf"([^{_COLONS}]{{3,40}})([{_COLONS}])(.*)", re.DOTALL)
 _UNSEEN: Final = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 _BLANK: Final = "\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_AROUND: Final = re.compile(rf"^[{_UNSEEN}{_BLANK} \t]+|[{_UNSEEN}{_BLANK} \t]+$")
+_SEEN: Final = re.compile(rf"[^{_UNSEEN}{_BLANK} \t]")
 _DASHES: Final = "\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
 _LIKE_LETTERS: Final = str.maketrans("АВЕКМНОРСТХаеорсухіѕԁ", "ABEKMHOPCTXaeopcyxisd")
 _LIKE_SIGNS: Final = str.maketrans("\uff0f\u2215\u2044\uff0a\u2217", "///**")
@@ -125,7 +125,7 @@ def odd_character(file: CheckedFile) -> Iterator[Warned]:
 def _directives(text: str) -> list[_Written]:
     """The directives of a line; fewer than two if it does not begin with one, or has no other."""
     if (mark := BEFORE.match(text)) is not None:
-        text = AFTER.sub("", text[mark.end() :])
+        text = AFTER.sub("", text[mark.end() :]).rstrip(" \t")
     begins = [found.start() for found in _DIRECTIVE.finditer(text, 1) if _is_separate(text, found)]
     first = _first(text[: begins[0]]) if begins else None
     if first is None:
@@ -170,8 +170,17 @@ def _first(text: str) -> _Written | None:
     return part if part is not None and part.value and part.is_clear else None
 
 
+def _trimmed(text: str) -> str:
+    """The text without blanks and characters that are not seen around it."""
+    first, last = _SEEN.search(text), _SEEN.search(text[::-1])
+    return text[first.start() : len(text) - last.start()] if first and last else ""
+
+
 def _bare(value: str, around: str) -> str:
-    value = _TAG.sub("", value).strip(around)
+    value = value.rstrip(" \t")
+    while (tag := value.rfind("<")) >= 0 and _TAG.fullmatch(value, tag):
+        value = value[:tag].rstrip(" \t")
+    value = value.strip(around)
     while value.endswith(_LINE_ENDS):
         value = value[:-2].strip(around)
     return value
@@ -237,12 +246,12 @@ def _characters(number: int, text: str) -> Warned | None:
     if found is None:
         return None
     name, colon, value = found.groups()
-    bare = _AROUND.sub("", _UNSEEN_INSIDE.sub("", name))
+    bare = _trimmed(_UNSEEN_INSIDE.sub("", name))
     bare = re.sub(f"[{_DASHES}]", "-", unicodedata.normalize("NFKC", bare)).translate(_LIKE_LETTERS)
     key = key_named(bare)
     if key is None or (key is not Key.USER_AGENT and not bare.isascii()):
         return None
-    stripped = _AROUND.sub("", value)
+    stripped = _trimmed(value)
     twice = _COLON_TWICE.match(stripped)
     stripped = stripped[twice.end() :] if twice else stripped
     meant = _UNSEEN_INSIDE.sub("", stripped)
