@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from app.pacing import law, redis_pacer
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.redis_pacer import RedisPacer, keys_of
+from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, WaitTooLong
 from app.store.guarded_client import GuardedClient
 from app.store.script import Script
