@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from app.cache.codec import ENCODED_LIMIT, decode, encode
 from app.cache.compression import compress
-from app.cache.freshness import Snapshot
-from robots_core.robots.access import BODY_LIMIT, Successful, Validators
+from app.cache.freshness import Failing, Snapshot
+from robots_core.robots.access import BODY_LIMIT, DETAIL_LIMIT, Cause, Successful, Unreachable, Validators
 from tests.cache.snapshots import snapshots
 
 ZLIB = b"R\x01"
@@ -38,6 +38,17 @@ def pack(facts: Any, body: bytes = b"User-agent: *\n", mark: bytes = b"R\x02") -
 @given(snapshots)
 def test_an_encoded_snapshot_is_decoded(snapshot: Snapshot) -> None:
     assert decode(encode(snapshot)) == snapshot
+
+
+@pytest.mark.parametrize(("detail", "is_read"), [("é" * DETAIL_LIMIT, True), ("a" * (DETAIL_LIMIT + 1), False)])
+def test_the_detail_of_a_failure_is_kept_within_its_limit(detail: str, is_read: bool) -> None:
+    failure = Unreachable(Cause.TLS, detail=detail)
+    decoded = decode(encode(Snapshot(failure, 5.0, failing=Failing(5.0, 5.0, 1, failure))))
+    assert (decoded is not None) is is_read
+    if decoded is not None:  # two failures that differ in the detail alone are equal
+        assert decoded.failing is not None
+        assert isinstance(decoded.access, Unreachable)
+        assert (decoded.failing.failure.detail, decoded.access.detail) == (detail, detail)
 
 
 @given(st.binary(max_size=300))

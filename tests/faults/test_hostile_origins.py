@@ -447,29 +447,38 @@ async def test_valid_certificate_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "since", "until"),
+    ("names", "since", "until", "detail"),
     [
-        ((ELSEWHERE,), None, None),
-        (("example.com",), None, None),
-        (("*.www.example.com",), None, None),
-        ((PUBLIC,), None, None),
-        ((SITE,), datetime(2000, 6, 1), datetime(2001, 1, 1)),  # noqa: DTZ001
-        ((SITE,), datetime(2037, 1, 1), datetime(2038, 1, 1)),  # noqa: DTZ001
+        ((ELSEWHERE,), None, None, "the certificate is for another host name"),
+        (("example.com",), None, None, "the certificate is for another host name"),
+        (("*.www.example.com",), None, None, "the certificate is for another host name"),
+        ((PUBLIC,), None, None, "the certificate is for another host name"),
+        ((SITE,), datetime(2000, 6, 1), datetime(2001, 1, 1), "the certificate has expired"),  # noqa: DTZ001
+        ((SITE,), datetime(2037, 1, 1), datetime(2038, 1, 1), "the certificate is not valid yet"),  # noqa: DTZ001
     ],
     ids=["another name", "the name above", "the names below", "the address", "out of date", "not yet"],
 )
 async def test_spec_a15_invalid_certificate_is_a_tls_failure(
-    names: tuple[str, ...], since: datetime | None, until: datetime | None
+    names: tuple[str, ...], since: datetime | None, until: datetime | None, detail: str
 ) -> None:
     ours = Authority()
     server = ours.server_context(*names, since=since, until=until)
-    assert await over_tls(server, ours.trusted_by(client_tls())) == Fetched(Unreachable(Cause.TLS))
+    fetched = await over_tls(server, ours.trusted_by(client_tls()))
+    assert fetched == Fetched(Unreachable(Cause.TLS))
+    assert isinstance(fetched.access, Unreachable)
+    assert fetched.access.detail == detail
 
 
 async def test_spec_a15_an_untrusted_certificate_is_a_tls_failure() -> None:
     ours, theirs = Authority(), Authority()
-    for server in (theirs.server_context(SITE), theirs.self_signed_context()):
-        assert await over_tls(server, ours.trusted_by(client_tls())) == Fetched(Unreachable(Cause.TLS))
+    for server, detail in (
+        (theirs.server_context(SITE), "the certificate is of an authority that is not trusted"),
+        (theirs.self_signed_context(), "the certificate is self-signed"),
+    ):
+        fetched = await over_tls(server, ours.trusted_by(client_tls()))
+        assert fetched == Fetched(Unreachable(Cause.TLS))
+        assert isinstance(fetched.access, Unreachable)
+        assert (fetched.access.detail or "").startswith(detail)
 
 
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
