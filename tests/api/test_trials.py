@@ -111,6 +111,7 @@ NO_COPY = {"had_copy": False}
         ({"cause": "tls", **NO_COPY}, "defer", "unreachable"),
         ({"cause": "challenge", **NO_COPY}, "defer", "challenge"),
         ({"cause": "redirect_loop"}, "allow", "unavailable"),
+        ({"cause": "cookie_loop"}, "allow", "unavailable"),
         ({"cause": "blocked_address"}, "disallow", "blocked_address"),
         ({"status": 401}, "allow", "unavailable"),
         ({"status": 403}, "allow", "unavailable"),

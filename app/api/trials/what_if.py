@@ -29,7 +29,15 @@ from robots_core.robots.agents import Agent
 from robots_core.robots.judge import recognise_challenge
 
 SimulatedCause = Literal[
-    "timeout", "dns", "tls", "connection", "bad_response", "challenge", "redirect_loop", "blocked_address"
+    "timeout",
+    "dns",
+    "tls",
+    "connection",
+    "bad_response",
+    "challenge",
+    "redirect_loop",
+    "cookie_loop",
+    "blocked_address",
 ]
 
 SIMULATED_CAUSES: tuple[str, ...] = get_args(SimulatedCause)
@@ -97,8 +105,8 @@ class SimulatedOutcomeIn(RequestModel):
                 return self._by_status(file)
             case "blocked_address":
                 return Fetched(Blocked(""))
-            case "redirect_loop":
-                return Fetched(Unavailable(self.status or 301, Cause.REDIRECT_LOOP))
+            case "redirect_loop" | "cookie_loop" as cause:
+                return Fetched(Unavailable(self.status or 301, Cause(cause)))
             case cause:
                 return Fetched(Unreachable(Cause(cause), self.status))
 
