@@ -341,8 +341,7 @@ async def test_a_refused_connection_has_the_cause_connection() -> None:
         bound.bind(("127.0.0.1", 0))  # bound but not listening, so the port stays closed
         fetched = await fetcher().fetch(Origin("http", SITE, bound.getsockname()[1]))
     assert fetched == Fetched(Unreachable(Cause.CONNECTION))
-    assert isinstance(fetched.access, Unreachable)
-    assert fetched.access.detail == "connection refused"  # in place of asyncio's text, which has the address
+    assert getattr(fetched.access, "detail", None) == "connection refused"  # asyncio's own text has the address
 
 
 # Framing; tests/faults/test_hostile_origins.py has invalid framing.
