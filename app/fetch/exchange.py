@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -148,7 +148,7 @@ class Exchange(asyncio.BufferedProtocol):
         searched = max(0, len(self._head) - len(b"\n\r"))
         self._head += data
         while not self._has_head and (end := _end_of_head(self._head, searched)):
-            head, searched = _with_one_length(_with_valid_fields(bytes(self._head[:end]))), 0
+            head, searched = _repaired(bytes(self._head[:end])), 0
             del self._head[:end]
             self._parser.feed_data(head)
 
@@ -288,17 +288,23 @@ def _end_of_head(data: bytearray, start: int) -> int:
     return min((at + size for at, size in found if at >= 0), default=0)
 
 
-def _with_valid_fields(head: bytes) -> bytes:
-    """The head without fields that have no valid name, and without blanks before a colon (RFC 9112 5.1, spec A33).
+def _repaired(head: bytes) -> bytes:
+    """The head as the parser takes it: without harmless flaws for which it would refuse the whole (spec A33).
 
-    The parser would refuse the whole head. Raises Unreadable for a NUL.
+    Raises Unreadable for a NUL.
     """
     if b"\0" in head:
         raise Unreadable("a field has a NUL")
     lines = [line + b"\n" for line in head.split(b"\n")[:-1]]  # it ends with an empty line
-    first = next((place for place, line in enumerate(lines) if line.strip(b"\r\n")), 0)
-    kept, keep = lines[: first + 1], True
-    for line in lines[first + 1 :]:
+    # A server may send an empty line before the status line (RFC 9112 2.2).
+    first = next((place for place, line in enumerate(lines) if line.strip(b"\r\n")), 0) + 1
+    return b"".join([*lines[:first], *_with_one_length(_valid_fields(lines[first:]))])
+
+
+def _valid_fields(lines: Sequence[bytes]) -> list[bytes]:
+    """The lines without fields that have no valid name, and without blanks before a colon (RFC 9112 5.1)."""
+    kept, keep = [], True
+    for line in lines:
         if line[:1] in (b" ", b"\t"):  # it continues the line before
             kept += [line] if keep else []
             continue
@@ -307,20 +313,19 @@ def _with_valid_fields(head: bytes) -> bytes:
         keep = not line.strip(b"\r\n") or (colon != b"" and name != b"" and not name.translate(None, _TOKEN))
         if keep:
             kept.append(name + colon + value)
-    return b"".join(kept)
+    return kept
 
 
-def _with_one_length(head: bytes) -> bytes:
-    """The head with one Content-Length if it repeats one value, in several fields or a list (spec A33).
+def _with_one_length(lines: list[bytes]) -> list[bytes]:
+    """The lines with one Content-Length if it repeats one value, in several fields or a list.
 
     The parser refuses every repetition; one with several values is left for it to refuse.
     """
-    lines = head.splitlines(keepends=True)
     lengths = [line for line in lines if line[:15].lower() == b"content-length:"]
     if len(lengths) < 2 and not any(b"," in line for line in lengths):
-        return head
+        return lines
     values = {value.strip() for line in lengths for value in line[15:].split(b",")}
     if len(values) != 1:
-        return head
+        return lines
     others = [line for line in lines if line[:15].lower() != b"content-length:"]
-    return b"".join((others[0], b"Content-Length: %b\r\n" % values.pop(), *others[1:]))
+    return [b"Content-Length: %b\r\n" % values.pop(), *others]
