@@ -86,11 +86,11 @@ class AnswerEncoder:
         sizes, entries = zip(self._rows.usage, self._files.usage, strict=True)
         return sum(sizes), sum(entries)
 
-    def encode(self, decision: Decision, fields: set[str] | None = None) -> bytes:
-        """Encode the answer to `GET /v1/allowed` without its details; only its members `fields`, unless None."""
-        if not _has_fragments(decision):
-            return answer_out(decision, explained=False).model_dump_json(include=fields).encode()
-        members = self._members(decision, *self._cached(decision))
+    def encode(self, decision: Decision, fields: set[str] | None = None, *, explained: bool = False) -> bytes:
+        """Encode the answer to `GET /v1/allowed`, with its details if `explained`; only `fields`, unless None."""
+        if explained or not _has_fragments(decision):
+            return answer_out(decision, explained=explained).model_dump_json(include=fields).encode()
+        members = self._members(decision, *self._cached(decision), with_robots=fields is None or "robots" in fields)
         if fields is not None:
             members = {name: value for name, value in members.items() if name in fields}
         return msgspec.json.encode(members)
@@ -106,7 +106,7 @@ class AnswerEncoder:
         own = [members.get(name) for name in ("url", "purposes", "edge")]
         return msgspec.json.encode(members), tag_of(row.digest, file.digest, msgspec.json.encode(own))
 
-    def _members(self, decision: Decision, row: _Row, file: _File) -> _Members:
+    def _members(self, decision: Decision, row: _Row, file: _File, *, with_robots: bool = True) -> _Members:
         members = row.members.copy()
         members["url"] = decision.question.target.url
         if decision.purposes is None:
@@ -114,7 +114,7 @@ class AnswerEncoder:
         else:
             members["purposes"] = _purposes(decision.purposes)
         members["sitemaps"], members["more_sitemaps"] = file.sitemaps, file.more_sitemaps
-        if decision.cached.freshness is not None:
+        if with_robots and decision.cached.freshness is not None:
             members["robots"] = file.facts_at(decision.cached.freshness)
         if decision.edge is not None:
             members["edge"] = _edge(decision.edge)

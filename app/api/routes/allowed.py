@@ -35,10 +35,10 @@ async def allowed(request: Request) -> Response:
     """Decide whether `agent` may fetch `url` now: what decided, and how fast it may fetch."""
     services, query = services_of(request), read_query(request, AllowedQuery)
     decision = await services.decider.decide(query.question(asking(request)))
-    content, tag = services.encoder.encode_tagged(decision, explained=query.explain)
     lifetime = services.caching.of_decision(decision)
     if lifetime == NO_STORE:
-        return _Encoded(content, lifetime, None)
+        return _Encoded(services.encoder.encode(decision, explained=query.explain), lifetime, None)
+    content, tag = services.encoder.encode_tagged(decision, explained=query.explain)
     named = if_none_match(request.scope)
     if named is not None and tag.matches(named):
         return NotModifiedResponse(tag, lifetime)
