@@ -160,10 +160,10 @@ class ArchivedPast:
 
     def _read(self, place: Place) -> Version | None:
         if self._latest is None or self._latest[0] != place:
-            self._latest = place, self._read_anew(place)
+            self._latest = place, self._version_at(place)
         return self._latest[1]
 
-    def _read_anew(self, place: Place) -> Version | None:
+    def _version_at(self, place: Place) -> Version | None:
         span = _read_span(self._files, place, self._key)
         if span is None:
             return None

@@ -180,9 +180,8 @@ class RobotsCache:
         elif failed:
             return self._result(known, Source.MEMORY, origin, recheck), False
         self._on_ingested(origin, snapshot, kept)
-        if isinstance(fetched.access, Unreachable):
-            return self._result(known, Source.MEMORY, origin, recheck), kept is not None and at == kept.checked_at
-        in_use = kept is not None and at == kept.fetched_at
+        sent_failure = isinstance(fetched.access, Unreachable)
+        in_use = kept is not None and at == (kept.checked_at if sent_failure else kept.fetched_at)
         return self._result(known, Source.MEMORY, origin, recheck), in_use
 
     async def purge(self, origin: Origin) -> None:

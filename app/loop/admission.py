@@ -185,6 +185,10 @@ class HeldBytes:
         if size > self.left:
             self._refused(self._kind)
             raise Overloaded(self._retry_after, self._why)
+        self.add(size)
+
+    def add(self, size: int) -> None:
+        """Hold so many bytes more, also where there is no room for them."""
         self.left -= size
 
     def give_back(self, size: int) -> None:

@@ -25,7 +25,7 @@ class HeldAnswers:
 
     def add(self, answer: bytes) -> None:
         """Hold an answer for which there is always room, since it is short."""
-        self._room.give_back(-len(answer))
+        self._room.add(len(answer))
         self._size += len(answer)
 
     def release(self, answer: bytes) -> None:
