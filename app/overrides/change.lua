@@ -1,6 +1,6 @@
 -- KEYS: the hash and the audit. ARGV: the id, the SHA-1 of the row to be replaced, the new row ("" to remove it), the
 -- entry for the audit, and the limits. Nothing is written if another row is there by now.
--- redis_overrides.py gives VERSION, BYTES, LOG, LONGEST_VERSION, LONGEST_LOG.
+-- redis_overrides.py gives VERSION, BYTES, LONGEST_VERSION.
 local rows, audit = KEYS[1], KEYS[2]
 local id, expected, row, entry = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- A script that fails is not rolled back, so what fails for a key of another type comes before the first write.
@@ -12,13 +12,12 @@ local written = redis.call('HGET', rows, VERSION) or ''
 local born, last = nil, nil
 if #written <= LONGEST_VERSION then born, last = string.match(written, '^(%d+) (%d+) %d+$') end
 if not last or #last > 11 then born, last = clock, 0 end
-local log = last == 0 and '' or redis.call('HGET', rows, LOG) or ''
 local now = tonumber(last) + 1
 redis.call('LLEN', audit)
 local held = redis.call('HGET', rows, id) or ''
 if redis.sha1hex(held) ~= expected then return 'changed' end
 local total, count = tonumber(redis.call('HGET', rows, BYTES)), 0
-for _, name in ipairs({VERSION, BYTES, LOG}) do count = count - redis.call('HEXISTS', rows, name) end
+for _, name in ipairs({VERSION, BYTES}) do count = count - redis.call('HEXISTS', rows, name) end
 count = count + redis.call('HLEN', rows)
 if not total then
   total = 0
@@ -32,10 +31,8 @@ else
   if total > tonumber(ARGV[6]) then return 'large' end
   redis.call('HSET', rows, id, row)
 end
-log = id .. ' ' .. log
-if #log > LONGEST_LOG then log = string.match(string.sub(log, 1, LONGEST_LOG), '^(.*) ') end
 redis.call('HSET', rows, VERSION, string.format('%s %.0f %s', born, now, clock),
-  BYTES, string.format('%.0f', math.max(total, 0)), LOG, log)
+  BYTES, string.format('%.0f', math.max(total, 0)))
 redis.call('LPUSH', audit, entry)
 redis.call('LTRIM', audit, 0, tonumber(ARGV[7]) - 1)
 return 'done'

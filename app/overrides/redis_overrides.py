@@ -1,9 +1,8 @@
 """Overrides in Redis or Valkey: one hash of rows, and the audit of changes. What is read there is not trusted.
 
-The hash has a row for each override, and the version, the size of all rows in bytes, and the ids that changed last. It
-is one key, so that no part of it can be lost without the rest: evicting an index but not its rows, or the other way
-round, would open what an operator has closed. A process that knows a version reads only the rows that have changed
-since, and all rows if the list of changes does not reach back so far.
+The hash has a row for each override, the version, and the size of all rows in bytes. It is one key, so that no part of
+it can be lost without the rest: evicting an index but not its rows, or the other way round, would open what an operator
+has closed. A process reads all rows when the version changes.
 """
 
 import hashlib
@@ -22,11 +21,11 @@ from app.store.guarded_client import GuardedClient, StoreDown, UnexpectedReply
 from app.store.script import Script
 from robots_core.dates import END_OF_TIME
 
-OVERRIDES_LIMIT = 10_000
+OVERRIDES_LIMIT = 2_000
 """How many overrides there may be."""
 
-BYTES_LIMIT = 16 * 1024 * 1024
-"""Bytes of all overrides together, as stored."""
+BYTES_LIMIT = 4 * 1024 * 1024
+"""Bytes of all overrides together, as stored. Each process reads them all after a change."""
 
 ROW_LIMIT = 4 * 1024 * 1024
 """Bytes of the longest row that is read back: a robots.txt at its limit, escaped as JSON."""
@@ -37,29 +36,17 @@ AUDIT_LIMIT = 1000
 LONGEST_VERSION = 50
 """Bytes of the longest version as stored."""
 
-LONGEST_LOG = 4096
-"""Bytes of the list of the ids that changed last."""
-
 _READ_AT_ONCE, _ROWS_AT_ONCE = 1024 * 1024, 200
 """Bytes and rows that one call reads; more would take longer than a call may."""
 
 _ROWS, _AUDIT = "robots:{overrides}:rows", "robots:{overrides}:audit"
-_VERSION, _BYTES, _LOG = ":version", ":octets", ":log"
-"""Fields of the hash that are not rows; ids have no colon. The names are those of release 0.1.0."""
+_VERSION, _BYTES = ":version", ":bytes"
+"""Fields of the hash that are not rows; ids have no colon."""
 
-_META: Final = frozenset({_VERSION, _BYTES, _LOG})
 _WRITTEN_VERSION: Final = re.compile(rb"([0-9]{1,17}) ([0-9]{1,12}) ([0-9]{1,17})")
 _ENTRY_LIMIT = 16 * 1024
 
-_CHANGE: Final = Script.load(
-    __package__,
-    "change.lua",
-    VERSION=_VERSION,
-    BYTES=_BYTES,
-    LOG=_LOG,
-    LONGEST_VERSION=LONGEST_VERSION,
-    LONGEST_LOG=LONGEST_LOG,
-)
+_CHANGE: Final = Script.load(__package__, "change.lua", VERSION=_VERSION, BYTES=_BYTES, LONGEST_VERSION=LONGEST_VERSION)
 
 _READ: Final = Script.load(__package__, "read_rows.lua")
 
@@ -119,21 +106,13 @@ class OverridesVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OverridesState:
-    """The version of the overrides, None if it cannot be read, and the ids that changed last, newest first.
+    """The version of the overrides, None if it cannot be read.
 
     `lost`: there are no overrides although there have been some.
     """
 
     version: OverridesVersion | None
-    changed: Sequence[str]
     lost: bool
-
-    def changed_since(self, version: OverridesVersion | None) -> Sequence[str] | None:
-        """The ids that have changed since that version; None if that is not known."""
-        if version is None or self.version is None or not self.version.follows(version):
-            return None
-        count = self.version.number - version.number
-        return None if count > len(self.changed) else self.changed[:count]
 
 
 class RedisOverrides:
@@ -143,13 +122,12 @@ class RedisOverrides:
         self._redis = redis
 
     async def state(self) -> OverridesState:
-        """The version of the overrides, and the ids that changed last; raises StoreDown."""
-        version, log = [*await self._read((_VERSION, _LOG), LONGEST_LOG), None][:2]
+        """The version of the overrides; raises StoreDown."""
+        [version] = await self._read([_VERSION], LONGEST_VERSION)
         written = _WRITTEN_VERSION.fullmatch(version) if isinstance(version, bytes) else None
         if written is None:
-            return OverridesState(None, (), lost=not await self.ids() and await self._was_changed())
-        changed = log.decode("ascii", "replace").split() if isinstance(log, bytes) else ()
-        return OverridesState(OverridesVersion(*map(int, written.groups())), changed, lost=False)
+            return OverridesState(None, lost=not await self.ids() and await self._was_changed())
+        return OverridesState(OverridesVersion(*map(int, written.groups())), lost=False)
 
     async def ids(self) -> Collection[str]:
         """The ids of all rows; raises StoreDown, also if there are more than there could be."""
@@ -159,13 +137,16 @@ class RedisOverrides:
             raise StoreDown(f"{_ROWS} has more than {limit} fields, which this service did not write")
         names = data if isinstance(data, list) else []
         ids = [name.decode() for name in names if isinstance(name, bytes) and name.isascii()]
-        return [id_ for id_ in ids if id_ not in _META]
+        return [id_ for id_ in ids if not id_.startswith(":")]
 
     async def rows(self, ids: Collection[str]) -> Mapping[str, Row | None]:
-        """The rows of these ids that exist; None for one that cannot be read. Raises StoreDown."""
+        """The rows of these ids that exist; None for one that cannot be read.
+
+        Raises StoreDown, also if they are larger than BYTES_LIMIT together.
+        """
         found: dict[str, Row | None] = {}
-        left, room = list(dict.fromkeys(ids))[: 2 * OVERRIDES_LIMIT], BYTES_LIMIT
-        while left and room > 0:
+        left, room = list(ids), BYTES_LIMIT
+        while left and room >= 0:
             values = await self._read(left[:_ROWS_AT_ONCE], ROW_LIMIT)
             for id_, value in zip(left, values, strict=False):
                 if isinstance(value, bytes):
@@ -174,6 +155,8 @@ class RedisOverrides:
                     with Surviving(BackgroundTask.OVERRIDES, id_):
                         found[id_] = _decode(id_, value)
             left = left[len(values) :]
+        if left:
+            raise StoreDown(f"{_ROWS} has more than {BYTES_LIMIT} bytes, which this service did not write")
         return found
 
     async def _read(self, fields: Sequence[str], longest: int) -> Sequence[object]:

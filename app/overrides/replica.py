@@ -107,23 +107,23 @@ class Overrides:
             await self.sync()
 
     async def _learn(self, state: OverridesState) -> None:
-        """Read what has changed up to this state. Later changes may be read too, and are read again next time."""
-        changed = state.changed_since(self._version)
-        ids = await self._store.ids() if changed is None else changed
-        found = await self._store.rows(ids)
-        gone = (self.rows.keys() if changed is None else set(changed)) - found.keys()
-        if gone and not await self._stands(state):
+        """Read the rows of this state. Later changes may be read too, and are read again next time."""
+        found = await self._store.rows(await self._store.ids())
+        if self.rows.keys() - found.keys() and not await self._stands(state):
             return  # not removed, but lost meanwhile, which the next call notices
-        # A row that has become unreadable stays in force as it was: overwriting a row must not open what it closed.
         foreign = {id_ for id_, row in found.items() if row is None}
         self._note_foreign(foreign - self._foreign)
-        self._foreign = foreign | (set() if changed is None else self._foreign - found.keys() - gone)
-        rows = {id_: row for id_, row in found.items() if row is not None and row != self.rows.get(id_)}
-        if rows or gone:
-            self.table = self.table.changed({id_: row.override for id_, row in rows.items()} | dict.fromkeys(gone))
-        self.rows.update(rows)
-        for id_ in gone:
-            self.rows.pop(id_, None)
+        self._foreign = foreign
+        rows: dict[str, Row] = {}
+        for id_, row in found.items():
+            known = self.rows.get(id_)
+            # A row that has become unreadable stays in force as it was: overwriting a row must not open what it closed.
+            kept = known if row is None or row == known else row
+            if kept is not None:
+                rows[id_] = kept
+        if rows != self.rows:
+            self.rows = rows
+            self.table = Table(row.override for row in rows.values())
         self._version = state.version
 
     async def _stands(self, state: OverridesState) -> bool:

@@ -128,21 +128,6 @@ class Table:
         # In order of precedence, so that the first that holds is the one that decides.
         self._scopes = {scope: sorted(those, key=_precedence) for scope, those in scopes.items()}
 
-    def changed(self, changes: Mapping[str, Override | None]) -> "Table":
-        """A table with these overrides under their ids, None to remove one."""
-        table = Table()
-        by_id, scopes = dict(self.by_id), dict(self._scopes)
-        for id_, override in changes.items():
-            before = by_id.pop(id_, None)
-            if before is not None:
-                left = [one for one in scopes.pop(before.scope) if one.id != id_]
-                scopes.update({before.scope: left} if left else {})
-            if override is not None:
-                by_id[id_] = override
-                scopes[override.scope] = sorted([*scopes.get(override.scope, ()), override], key=_precedence)
-        table.by_id, table._scopes = by_id, scopes
-        return table
-
     def __bool__(self) -> bool:
         return bool(self.by_id)
 

@@ -202,27 +202,6 @@ def test_an_invalid_id_is_refused(id_: str) -> None:
     assert caught.value.field == "id"
 
 
-ids = st.sampled_from(["a", "b", "c"])
-overrides = st.builds(
-    lambda id_, scope, action: override(id_, scope=scope, action=action),
-    ids,
-    st.sampled_from(["example.com", "www.example.com", "https://www.example.com"]),
-    st.sampled_from(["allow", "deny"]),
-)
-
-
-@given(st.lists(overrides), st.lists(overrides | ids))
-def test_a_changed_table_equals_a_new_one(before: list[Override], changes: list[Override | str]) -> None:
-    table = Table(before)
-    expected = dict(table.by_id)
-    for change in changes:
-        table = table.changed({change: None} if isinstance(change, str) else {change.id: change})
-        expected.pop(change if isinstance(change, str) else change.id, None)
-        expected.update({} if isinstance(change, str) else {change.id: change})
-    assert table.by_id == expected
-    assert list(table.at(WWW)) == list(Table(expected.values()).at(WWW))
-
-
 @pytest.mark.parametrize(
     "members",
     [
