@@ -20,6 +20,7 @@ from tests.regex_steps import StepCounter
 
 EXPRESSIONS = {
     "app.decision_log.chain:_LAST_MEMBERS": "search",
+    "app.identity.signer:_SENT_AS_WRITTEN": "fullmatch",
     "app.main.agents_file:_PROFILE": "fullmatch",
     "app.main.agents_file:_TOKEN": "fullmatch",
     "robots_core.meta_tags:_ATTRIBUTE": "findall",

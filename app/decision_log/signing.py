@@ -9,8 +9,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from app.fetch.web_bot_auth import read_key
 from app.files.toml_file import read_file
+from app.identity.keys import read_key
 
 SIGNING_KEY_LIMIT: Final = 64 * 1024
 """Bytes of the longest file of a key."""

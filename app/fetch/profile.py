@@ -1,5 +1,6 @@
 """Fetch profiles: the header fields by which a site tells one crawler from another."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,10 +9,13 @@ from robots_core.origin import Origin
 
 
 class Signer(Protocol):
-    """Signs requests, each anew."""
+    """Signs requests."""
 
-    def headers(self, origin: Origin, now: float) -> Headers:
-        """The header fields of a request to the origin at `now` (Unix seconds)."""
+    def headers(self, authority: str, path: str | None, at: float, nonce: str | None = None) -> Mapping[str, str]:
+        """The header fields of a GET that is sent from `at` (Unix seconds) on.
+
+        They cover the authority and, unless it is None, the path. The nonce is a new one for None.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +40,7 @@ class FetchProfile:
         if self.from_ is not None:
             fields.append((b"From", self.from_.encode("ascii")))
         if self.signer is not None:
-            fields.extend(self.signer.headers(origin, now))
+            # Without the path: redirects lead to paths that the libraries of verifiers cannot parse.
+            signed = self.signer.headers(origin.authority, None, now)
+            fields.extend((name.encode("ascii"), value.encode("ascii")) for name, value in signed.items())
         return fields

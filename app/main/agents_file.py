@@ -3,14 +3,14 @@
 A row is `[agents.ExampleBot]`. All of its fields are optional: those of AgentFacts and AgentRow, as in
 core/robots_core/robots/agents.toml, and `floor` and `cap`, which bound its pace on every site. `profile` is a table
 `[profiles.NAME]` with a `user_agent`, optionally a `from`, and a `signature_agent` and a `private_key` if its requests
-are signed.
+are signed, and how (`signature_agent_form`).
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Self, get_type_hints
+from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
@@ -20,7 +20,7 @@ from app.fetch.profile import FetchProfile, Signer
 from app.files.extras import needing
 from app.files.toml_file import parse, read_file, read_row
 from robots_core.agents.directory import DEFAULT_PROFILE, AgentDirectory, AgentFacts, KnownAgent, builtin_directory
-from robots_core.origin import PROFILE_NAME
+from robots_core.origin import PROFILE_NAME, BadUrl, read_target
 from robots_core.robots.agents import AgentRow, agent_of
 from robots_core.robots.dialects import DIALECTS
 
@@ -111,6 +111,16 @@ def _check_token(value: str) -> str:
     return value
 
 
+def _check_origin(value: str) -> str:
+    try:
+        origin = read_target(value).origin
+    except BadUrl as error:
+        raise ValueError(str(error)) from None
+    if origin.scheme != "https" or value != origin.key:
+        raise ValueError("expected a bare https origin in lower case, without a path, such as https://bot.example.com")
+    return value
+
+
 def _check_dialect(value: str) -> str:
     if value not in DIALECTS:
         raise ValueError(f"expected one of {', '.join(DIALECTS)}")
@@ -129,7 +139,8 @@ class _ProfileRow(BaseModel):
 
     user_agent: Annotated[str, Field(pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")]
     from_: str | None = Field(None, alias="from", max_length=254, pattern=r"^[!-?A-~]+@[!-?A-~]+$")
-    signature_agent: Annotated[str, Field(max_length=2000, pattern=r"^https://[!#-\[\]-~]+$")] | None = None
+    signature_agent: Annotated[str, AfterValidator(_check_origin)] | None = None
+    signature_agent_form: Literal["dictionary", "string"] = "dictionary"
     private_key: Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")] | None = None
 
     @model_validator(mode="after")
@@ -144,12 +155,13 @@ class _ProfileRow(BaseModel):
         if self.signature_agent is None or self.private_key is None:
             return None
         with needing("signatures", "has a private_key, which"):
-            from app.fetch.web_bot_auth import WebBotAuth, read_key
+            from app.identity.keys import read_key
+            from app.identity.signer import RequestSigner, SignatureAgent
         try:
             key = read_key(read_file(directory / self.private_key, PRIVATE_KEY_LIMIT, private=True))
         except ValueError as error:
             raise ValueError(f"has private_key = {self.private_key!r}; {error}") from None
-        return WebBotAuth(self.signature_agent, key)
+        return RequestSigner(SignatureAgent.of(self.signature_agent, self.signature_agent_form), key)
 
 
 class _OwnFields(BaseModel):

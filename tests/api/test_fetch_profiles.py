@@ -17,7 +17,7 @@ from http_message_signatures import HTTPMessageVerifier, MappingKeyResolver
 from http_message_signatures.algorithms import ED25519
 from redis.asyncio import Redis
 
-from app.fetch.web_bot_auth import thumbprint
+from app.identity.keys import thumbprint
 from tests.api.service import Service, running, slug
 from tests.faults.until import until
 from tests.origins import Exchange, LoopbackOrigin, redirect, serve, text

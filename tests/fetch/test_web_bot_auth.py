@@ -1,8 +1,5 @@
 """Signed fetches (RFC 9421): a site verifies each request over a real socket, by the library's verifier."""
 
-import base64
-import json
-import subprocess
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -12,14 +9,15 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from http_message_signatures import HTTPMessageVerifier, InvalidSignature, MappingKeyResolver, VerifyResult
 from http_message_signatures.algorithms import ED25519
 
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.profile import FetchProfile
-from app.fetch.web_bot_auth import LIFETIME, TAG, WebBotAuth, read_key, thumbprint
+from app.identity.keys import read_key, thumbprint
+from app.identity.signer import LIFETIME, SKEW, TAG, RequestSigner, SignatureAgent
 from app.main.agents_file import load
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
@@ -28,15 +26,6 @@ from tests.origins import NO_TLS, LoopbackOrigin, Names, redirect, serve, text
 AGENT = "https://bot.example.com"
 ROBOTS = "User-agent: *\nDisallow: /private\n"
 COVERED = ('"@authority"', '"signature-agent";key="sig1"')
-
-# RFC 8037, appendix A.1 and A.3.
-JWK = {
-    "kty": "OKP",
-    "crv": "Ed25519",
-    "d": "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A",
-    "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
-}
-THUMBPRINT = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
 
 
 @dataclass
@@ -67,9 +56,12 @@ def verify(request: Received, key: Ed25519PrivateKey) -> VerifyResult:
 
 def fetcher(key: Ed25519PrivateKey) -> Fetcher:
     """A fetcher whose profile `acme` signs."""
+    signer = RequestSigner(SignatureAgent.of(AGENT, "dictionary"), key)
     return Fetcher(
         profile=FetchProfile("RobotsDecisions/1"),
-        profiles=lambda: {"acme": FetchProfile("AcmeBot/2.0", signer=WebBotAuth(AGENT, key))},
+        profiles=lambda: {
+            "acme": FetchProfile("AcmeBot/2.0", signer=signer)
+        },
         guard=AddressGuard([ip_network("127.0.0.1/32")]),
         ports=PortPolicy(every=True),
         resolver=Names({"www.example.com": ["127.0.0.1"], "other.example": ["127.0.0.1"]}),
@@ -92,7 +84,7 @@ async def test_a_site_can_verify_who_asks() -> None:
     assert found.covered_components[COVERED[1]] == f'"{AGENT}"'
     assert request.headers["Signature-Agent"] == f'sig1="{AGENT}"'
     assert found.parameters["keyid"] == thumbprint(key)
-    assert int(found.parameters["expires"]) - int(found.parameters["created"]) == LIFETIME
+    assert int(found.parameters["expires"]) - int(found.parameters["created"]) == SKEW + LIFETIME
     assert len(str(found.nonce)) >= 64
     assert request.headers["User-Agent"] == "AcmeBot/2.0"
 
@@ -136,72 +128,11 @@ async def test_only_the_profile_that_asks_for_it_is_signed() -> None:
     assert not [name for name in received(origin.requests[0]).headers if name.startswith("Signature")]
 
 
-@pytest.mark.parametrize(
-    "origin", [Origin("http", "2001:db8::1", 8080), Origin("https", "a_b.example", 443), Origin("http", "1.2.3.4", 80)]
-)
-def test_every_kind_of_host_can_be_signed_for(origin: Origin) -> None:
-    key = Ed25519PrivateKey.generate()
-    headers = {name.decode(): value.decode() for name, value in WebBotAuth(AGENT, key).headers(origin, 1e10)}
-    assert headers.keys() == {"Signature-Agent", "Signature-Input", "Signature"}
-    assert ";created=10000000000;" in headers["Signature-Input"]
-
-
-# Keys.
+# The file of agents.
 
 
 def pem(key: Ed25519PrivateKey) -> str:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-
-
-def public(key: Ed25519PrivateKey) -> bytes:
-    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-
-
-def test_a_key_is_read_as_pem_and_as_jwk() -> None:
-    key = read_key(json.dumps(JWK))
-    assert thumbprint(key) == THUMBPRINT
-    assert public(read_key(pem(key))) == public(key)
-    assert public(read_key(json.dumps({name: value for name, value in JWK.items() if name != "x"}))) == public(key)
-
-
-def test_a_key_of_openssl_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "key.pem"
-    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(path)], check=True, capture_output=True)
-    assert len(public(read_key(path.read_text()))) == 32
-
-
-def openssl(*arguments: str) -> str:
-    return subprocess.run(["openssl", *arguments], check=True, capture_output=True, text=True).stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "neither a private key in PEM nor a JWK"),
-        ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "neither a private key in PEM nor a JWK"),
-        ("{", "not the JWK of an Ed25519 private key"),
-        ("{" * 100_000, "not the JWK of an Ed25519 private key"),
-        (json.dumps({**JWK, "crv": "X25519"}), "not the JWK"),
-        (json.dumps({**JWK, "d": 1}), "not the JWK"),
-        (json.dumps({**JWK, "d": "AAAA"}), "not the JWK"),
-        (json.dumps({**JWK, "x": base64.urlsafe_b64encode(bytes(32)).decode()}), "not the JWK"),
-        (json.dumps({"kty": "OKP", "crv": "Ed25519", "x": JWK["x"]}), "not the JWK"),
-    ],
-)
-def test_anything_else_is_no_key(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message) as raised:
-        read_key(text)
-    assert JWK["d"] not in str(raised.value)
-
-
-def test_keys_of_other_kinds_are_refused() -> None:
-    with pytest.raises(ValueError, match="not an Ed25519 key; make one with"):
-        read_key(openssl("genpkey", "-algorithm", "x25519"))
-    with pytest.raises(ValueError, match="encrypted; use one without a password"):
-        read_key(openssl("genpkey", "-algorithm", "ed25519", "-aes256", "-pass", "pass:secret"))
-
-
-# The file of agents.
 
 
 @pytest.fixture
@@ -219,7 +150,7 @@ def write(path: Path, line: str, agent: str = f'signature_agent = "{AGENT}"') ->
 
 def test_a_profile_names_its_key_beside_the_file(file: Path) -> None:
     signer = load(file).profiles["acme"].signer
-    assert isinstance(signer, WebBotAuth)
+    assert isinstance(signer, RequestSigner)
     assert signer.key_id == thumbprint(read_key((file.parent / "acme.pem").read_text()))
 
 
@@ -247,6 +178,17 @@ def test_a_key_that_others_may_read_is_refused(file: Path, mode: int) -> None:
             "has signature_agent = 'http://a.example'",
         ),
         ('private_key = "acme.pem"', "signature_agent = 'https://a\"b'", "has signature_agent = 'https://a\"b'"),
+        ('private_key = "acme.pem"', 'signature_agent = "https://a.example/"', "expected a bare https origin"),
+        ('private_key = "acme.pem"', 'signature_agent = "https://a.example/keys"', "expected a bare https origin"),
+        ('private_key = "acme.pem"', 'signature_agent = "https://A.example"', "expected a bare https origin"),
+        ('private_key = "acme.pem"', 'signature_agent = "https://a.example:443"', "expected a bare https origin"),
+        ('private_key = "acme.pem"', 'signature_agent = "https://u@a.example"', "expected a bare https origin"),
+        ('private_key = "acme.pem"', 'signature_agent = "bot.example.com"', "has signature_agent = 'bot.example.com'"),
+        (
+            'private_key = "acme.pem"\nsignature_agent_form = "list"',
+            f'signature_agent = "{AGENT}"',
+            "has signature_agent_form = 'list'; expected 'dictionary' or 'string'",
+        ),
         ('private_key = ""', f'signature_agent = "{AGENT}"', "has private_key = ''"),
     ],
 )
@@ -256,6 +198,6 @@ def test_a_signature_that_cannot_be_made_is_refused(file: Path, line: str, agent
 
 
 def test_a_key_without_the_extra_says_what_to_install(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "app.fetch.web_bot_auth", None)
+    monkeypatch.setitem(sys.modules, "app.identity.signer", None)
     with pytest.raises(ValueError, match=r"extra `signatures`: pip install 'robots-decisions-server\[signatures\]'"):
         load(file)

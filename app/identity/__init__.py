@@ -1,0 +1,4 @@
+"""The crawler's identity (Web Bot Auth): keys, signatures of requests, and the directory of public keys.
+
+Needs the extra `signatures`, so only what reads a key imports its modules.
+"""
