@@ -59,9 +59,7 @@ def fetcher(key: Ed25519PrivateKey) -> Fetcher:
     signer = RequestSigner(SignatureAgent.of(AGENT, "dictionary"), key)
     return Fetcher(
         profile=FetchProfile("RobotsDecisions/1"),
-        profiles=lambda: {
-            "acme": FetchProfile("AcmeBot/2.0", signer=signer)
-        },
+        profiles=lambda: {"acme": FetchProfile("AcmeBot/2.0", signer=signer)},
         guard=AddressGuard([ip_network("127.0.0.1/32")]),
         ports=PortPolicy(every=True),
         resolver=Names({"www.example.com": ["127.0.0.1"], "other.example": ["127.0.0.1"]}),
