@@ -2,10 +2,11 @@
 
 PLAN is JSON: `settings`, `urls` to start from (all links on them are followed), and, if wanted, `close_after`: so many
 pages whose URL holds `close_at`, once `close_waiting` others have been fetched or wait; and `by_hand`: a URL that a
-callback downloads itself, past the scheduler. `count`: as many pages of the last URL.
+callback downloads itself, past the scheduler. `count`: as many pages of the last URL. `garbage`: whether it is collected.
 """
 
 import asyncio
+import gc
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -80,6 +81,8 @@ class Crawl(Spider):
 def main() -> None:
     """Crawl, and print the result as the last line."""
     plan = json.loads(sys.argv[1])
+    if not plan.get("garbage", True):
+        gc.disable()
     Crawl.plan, Crawl.fetched, Crawl.failed, Crawl.versions = plan, [], {}, {}
     process = CrawlerProcess({**SETTINGS, **plan["settings"]}, install_root_handler=True)
     crawler = process.create_crawler(Crawl)

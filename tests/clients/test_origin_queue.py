@@ -43,14 +43,27 @@ def test_concurrency_limits_asking_and_in_flight_requests() -> None:
 
 def test_called_request_claims_a_slot_until_it_arrives() -> None:
     queue, requests = filled(2, concurrency=2)
-    assert [queue.call(0), queue.call(1)] == requests
-    assert (queue.unclaimed_slots(1), queue.free_slots(1)) == (0, 2)
-    queue.arrived(requests[0])
-    assert queue.unclaimed_slots(1) == 1
-    assert queue.unclaimed_slots(1 + CALL_TIMEOUT) == 2
+    (first, number), (second, other) = queue.call(100), queue.call(101)
+    assert [first, second] == requests
+    assert (queue.unclaimed_slots(101), queue.free_slots(101)) == (0, 2)
+    queue.arrived(number)
+    assert queue.unclaimed_slots(101) == 1
     assert not queue.is_idle()
-    queue.arrived(requests[1])
+    queue.arrived(other)
     assert queue.is_idle()
+    queue.arrived(None)
+    queue.arrived(number)  # a request of an earlier run, or of another process
+    assert queue.is_idle()
+
+
+def test_call_is_written_off_once_its_request_must_have_arrived() -> None:
+    queue, _ = filled(3, concurrency=3)
+    queue.call(100)
+    queue.call(110)
+    assert queue.unclaimed_slots(110.5, handed_out=100.5) == 1
+    assert queue.unclaimed_slots(110.5, handed_out=101) == 2
+    assert queue.unclaimed_slots(110 + CALL_TIMEOUT - 0.1) == 2
+    assert queue.unclaimed_slots(110 + CALL_TIMEOUT) == 3
 
 
 def test_origin_without_verdict_is_given_up_after_a_while() -> None:

@@ -87,6 +87,25 @@ async def test_slow_origin_delays_no_other_and_a_job_resumes(tmp_path: Path, ser
     assert not kept(tmp_path)
 
 
+@pytest.mark.parametrize("queue", ["disk", "pickling"])
+async def test_serializing_queue_loses_no_call(queue: str, tmp_path: Path, default_pace_url: str) -> None:
+    site = Site("User-agent: *\nDisallow:\n")
+    settings: dict[str, Any] = {
+        "disk": {"JOBDIR": str(tmp_path)},
+        "pickling": {
+            "SCHEDULER_MEMORY_QUEUE": "tests.clients.pickling.PicklingQueue",
+            "SCHEDULER_START_MEMORY_QUEUE": None,
+        },
+    }[queue]
+    async with serve(site, host=new_address()) as origin:
+        urls = [f"{origin.url}/{number}" for number in range(8)]
+        # A lost call keeps the only slot of a second for a minute.
+        came = await crawl(*urls, service=default_pace_url, plan={"garbage": False}, CLOSESPIDER_TIMEOUT=45, **settings)
+    assert sorted(came["fetched"]) == urls
+    assert sorted(site.paths) == ["/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7", "/robots.txt"]
+    assert came["stats"]["finish_reason"] == "finished"
+
+
 async def test_deferred_origin_is_retried_and_blocks_no_other() -> None:
     late, other = Site(""), Site("")
     asked: dict[str, list[float]] = {}

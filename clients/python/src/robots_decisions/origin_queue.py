@@ -1,8 +1,10 @@
 """The queue of one agent's requests to one origin: which request a permit now, and which wait. No I/O."""
 
+import time
 from collections import deque
+from itertools import count
 from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from robots_decisions.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY
 
@@ -10,9 +12,14 @@ LOOKAHEAD = 1.0
 """Seconds: as many requests ask for permits as have a slot within these, and at least one."""
 
 CALL_TIMEOUT = 60.0
-"""Seconds after which a called request that has not arrived is written off: others may have dropped it."""
+"""Seconds after which a called request that has not arrived is written off, whatever the crawler's queue says."""
+
+ARRIVAL = 1.0
+"""Seconds in which a called request arrives once the crawler's queue has handed it out."""
 
 R = TypeVar("R")
+
+_calls = count(time.time_ns())  # no number of an earlier run of the job comes again
 
 
 class OriginQueue(Generic[R]):
@@ -26,7 +33,7 @@ class OriginQueue(Generic[R]):
         # Weak, since others may drop a request without telling this queue.
         self.in_flight: WeakSet[R] = WeakSet()
         self.waiting: deque[R] = deque()
-        self._called: WeakKeyDictionary[R, float] = WeakKeyDictionary()
+        self._called: dict[int, float] = {}
         self.given_up_until = 0.0
         self._troubled_since: float | None = None
         self._retry_delay = FIRST_RETRY_DELAY
@@ -44,20 +51,26 @@ class OriginQueue(Generic[R]):
             places = max(1, int(LOOKAHEAD / self.interval))
         return max(0, min(places, self._concurrency - len(self.in_flight)) - self.requesting)
 
-    def unclaimed_slots(self, now: float) -> int:
-        """How many more requests may be called: the free slots that called requests will not take."""
-        coming = sum(now - called < CALL_TIMEOUT for called in self._called.values())
-        return max(0, self.free_slots(now) - coming)
+    def unclaimed_slots(self, now: float, handed_out: float = 0.0) -> int:
+        """How many more requests may be called: the free slots that called requests will not take.
 
-    def call(self, now: float) -> R:
-        """Call the next waiting request."""
-        request = self.waiting.popleft()
-        self._called[request] = now
-        return request
+        All calls until `handed_out` have left the crawler's queue. Those that do not arrive shortly after were dropped
+        by another component, or handed to another process that shares the queue.
+        """
+        written_off = max(now - CALL_TIMEOUT, handed_out - ARRIVAL)
+        for number in [number for number, called in self._called.items() if called <= written_off]:
+            del self._called[number]
+        return max(0, self.free_slots(now) - len(self._called))
 
-    def arrived(self, request: R) -> None:
-        """Note that a request has arrived, called or not."""
-        self._called.pop(request, None)
+    def call(self, now: float) -> tuple[R, int]:
+        """Call the next waiting request; the number of the call tells it when it arrives, perhaps as another object."""
+        number = next(_calls)
+        self._called[number] = now
+        return self.waiting.popleft(), number
+
+    def arrived(self, number: int | None) -> None:
+        """Note that the request of a call has arrived."""
+        self._called.pop(number or 0, None)
 
     def granted(self, now: float, interval: float, max_wait: float) -> None:
         """Note a granted slot. No request asks until the next slot, `interval` later, is within `max_wait`."""

@@ -107,12 +107,16 @@ class _InFlight(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """A request that is put aside: whether it waits, and goes first; and its own `dont_filter` and `priority`."""
+    """A request that is put aside: whether it waits, and goes first; its own `dont_filter` and `priority`; its call.
+
+    In the meta it is a plain tuple, which every serializer of a queue knows, and comes back as a list from some.
+    """
 
     state: str
     first: bool
     dont_filter: bool
     priority: int = 0
+    call: int | None = None
 
 
 class PermitMiddleware:
@@ -172,6 +176,7 @@ class PermitMiddleware:
         self._timers: dict[_Key, asyncio.TimerHandle] = {}
         self._in_flight: WeakKeyDictionary[Request, _InFlight] = WeakKeyDictionary()
         self._waiting = 0
+        self._handed_out = 0.0  # until then the scheduler has handed out all called requests, which go first
         self._closing: asyncio.Future[Any] | None = None
 
     @classmethod
@@ -180,6 +185,8 @@ class PermitMiddleware:
         middleware = cls(crawler)
         crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(middleware.request_scheduled, signal=signals.request_scheduled)
+        if hasattr(signals, "scheduler_empty"):  # since Scrapy 2.13
+            crawler.signals.connect(middleware.scheduler_empty, signal=signals.scheduler_empty)
         crawler.signals.connect(middleware.spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
         return middleware
@@ -192,19 +199,22 @@ class PermitMiddleware:
             self._count("unasked")
             return None
         key = self._key(request)
-        state = _unmark(request)
+        mark = _unmark(request)
+        state = None if mark is None else mark.state
+        if state is None:
+            self._handed_out = _now()
         if state == _WAITING:
             # The scheduler was bypassed: a caller downloads the request directly, so it never waited outside.
             await asyncio.sleep(TICK)
         queue = self._queues.setdefault(key, OriginQueue(self._concurrency))
-        queue.arrived(request)
+        queue.arrived(None if mark is None else mark.call)
         if self._closing is not None:
             return self._put_aside(request, first=True, by_hand=state == _WAITING)
         if _now() < queue.given_up_until:
             raise self._given_up(request)
         # Waiting and called requests go first. But a request that has waited and is back takes a slot even if that was
         # meant for a called one, which may be unable to enter the downloader before this one leaves it.
-        free = queue.free_slots(_now()) if state else 0 if queue.waiting else queue.unclaimed_slots(_now())
+        free = queue.free_slots(_now()) if state else 0 if queue.waiting else self._unclaimed_slots(queue)
         if not free:
             return self._put_aside(request, first=state is not None)
         queue.requesting += 1
@@ -267,6 +277,10 @@ class PermitMiddleware:
         self._waiting += 1
         self._call_waiting(key)
         raise IgnoreRequest("The request waits for its slot.")
+
+    def scheduler_empty(self) -> None:
+        """Note that no called request is left in the scheduler."""
+        self._handed_out = _now()
 
     def spider_opened(self, spider: Spider) -> None:  # noqa: ARG002
         """Resume the requests that waited when the last run of this job ended."""
@@ -389,8 +403,8 @@ class PermitMiddleware:
     def _marked(self, request: Request, *, first: bool) -> _Mark:
         """Mark a request that waits. The duplicate filter has already seen it."""
         self._count("put_aside")
-        mark = _mark(_WAITING, first, request.dont_filter, request.priority)
-        request.meta[_MARK], request.dont_filter = mark, True
+        mark = _Mark(_WAITING, first, request.dont_filter, request.priority)
+        request.meta[_MARK], request.dont_filter = _shared(mark), True
         return mark
 
     def _joins(self, request: Request) -> bool:
@@ -421,19 +435,22 @@ class PermitMiddleware:
         if queue is None or self._closing is not None:
             return
         now = _now()
-        self._call(queue, queue.unclaimed_slots(now))
+        self._call(queue, self._unclaimed_slots(queue))
         if queue.waiting or now < max(queue.opens_at, queue.given_up_until):
             delay = max(queue.opens_at - now, 0.0) or TICK
             self._timers[key] = asyncio.get_running_loop().call_later(delay, self._call_waiting, key)
         elif queue.is_idle():
             del self._queues[key]
 
+    def _unclaimed_slots(self, queue: OriginQueue[Request]) -> int:
+        return queue.unclaimed_slots(_now(), self._handed_out)
+
     def _call(self, queue: OriginQueue[Request], limit: int) -> None:
         for _ in range(min(limit, len(queue.waiting))):
-            request = queue.call(_now())
+            request, number = queue.call(_now())
             self._waiting -= 1
             request.headers = request.headers.copy()
-            _call_mark(request)
+            _call_mark(request, number)
             self._crawl(request)
 
     def _crawl(self, request: Request) -> None:
@@ -470,33 +487,34 @@ def _seconds(name: str, value: Any) -> float:
 
 
 @cache
-def _mark(state: str, first: bool, dont_filter: bool, priority: int = 0) -> _Mark:
-    """The mark of a request, of which there are few."""
-    return _Mark(state, first, dont_filter, priority)
+def _shared(mark: _Mark) -> tuple[Any, ...]:
+    """The mark as it is in the meta of many requests; there are few."""
+    return tuple(mark)
 
 
 def _mark_of(request: Request) -> _Mark | None:
     """The mark of a request; in jobs of the client 0.1 it is a dict."""
-    mark: _Mark | dict[str, Any] | None = request.meta.get(_MARK)
-    return _mark(**mark) if isinstance(mark, dict) else mark
+    mark: Any = request.meta.get(_MARK)
+    if mark is None:
+        return None
+    return _Mark(**mark) if isinstance(mark, dict) else _Mark(*mark)
 
 
-def _call_mark(request: Request) -> None:
+def _call_mark(request: Request, number: int | None = None) -> None:
     """Mark a request that has waited as called."""
     mark = _mark_of(request)
     if mark is not None:
-        request.meta[_MARK] = _mark(_CALLED, mark.first, mark.dont_filter, mark.priority)
+        request.meta[_MARK] = tuple(mark._replace(state=_CALLED, call=number))
         request.priority = mark.priority + CALLED_PRIORITY
 
 
-def _unmark(request: Request) -> str | None:
-    """Remove the mark of a request that waited outside the downloader, and return its state; None without a mark."""
+def _unmark(request: Request) -> _Mark | None:
+    """Remove and return the mark of a request that waited outside the downloader."""
     mark = _mark_of(request)
-    if mark is None:
-        return None
-    del request.meta[_MARK]
-    request.dont_filter, request.priority = mark.dont_filter, mark.priority
-    return mark.state
+    if mark is not None:
+        del request.meta[_MARK]
+        request.dont_filter, request.priority = mark.dont_filter, mark.priority
+    return mark
 
 
 def _queue(crawler: "Crawler") -> Any:
