@@ -2,7 +2,7 @@
 
 PLAN is JSON: `settings`, `urls` to start from (all links on them are followed), and, if wanted, `close_after`: so many
 pages whose URL holds `close_at`, once `close_waiting` others have been fetched or wait; and `by_hand`: a URL that a
-callback downloads itself, past the scheduler. `count`: as many pages of the last URL. `garbage`: whether it is collected.
+callback downloads by itself. `count`: as many pages of the last URL. `garbage`: whether to collect it.
 """
 
 import asyncio

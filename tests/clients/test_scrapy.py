@@ -90,13 +90,11 @@ async def test_slow_origin_delays_no_other_and_a_job_resumes(tmp_path: Path, ser
 @pytest.mark.parametrize("queue", ["disk", "pickling"])
 async def test_serializing_queue_loses_no_call(queue: str, tmp_path: Path, default_pace_url: str) -> None:
     site = Site("User-agent: *\nDisallow:\n")
-    settings: dict[str, Any] = {
-        "disk": {"JOBDIR": str(tmp_path)},
-        "pickling": {
-            "SCHEDULER_MEMORY_QUEUE": "tests.clients.pickling.PicklingQueue",
-            "SCHEDULER_START_MEMORY_QUEUE": None,
-        },
-    }[queue]
+    settings: dict[str, Any] = {"SCHEDULER_START_MEMORY_QUEUE": None}
+    if queue == "disk":
+        settings["JOBDIR"] = str(tmp_path)
+    else:
+        settings["SCHEDULER_MEMORY_QUEUE"] = "tests.clients.pickling.PicklingQueue"
     async with serve(site, host=new_address()) as origin:
         urls = [f"{origin.url}/{number}" for number in range(8)]
         # A lost call keeps the only slot of a second for a minute.
