@@ -1,8 +1,8 @@
 """The queue of one agent's requests to one origin: which request a permit now, and which wait. No I/O."""
 
-import time
 from collections import deque
 from itertools import count
+from secrets import randbits
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
@@ -19,7 +19,7 @@ ARRIVAL = 1.0
 
 R = TypeVar("R")
 
-_calls = count(time.time_ns())  # no number of an earlier run of the job comes again
+_calls = count(randbits(60))  # a number of an earlier run of the job, or of another process, does not come again
 
 
 class OriginQueue(Generic[R]):
