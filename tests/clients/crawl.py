@@ -3,6 +3,7 @@
 PLAN is JSON: `settings`, `urls` to start from (all links on them are followed), and, if wanted, `close_after`: so many
 pages whose URL holds `close_at`, once `close_waiting` others have been fetched or wait; and `by_hand`: a URL that a
 callback downloads by itself. `count`: as many pages of the last URL. `garbage`: whether to collect it.
+`unstorable`: with callbacks that cannot be serialized.
 """
 
 import asyncio
@@ -41,11 +42,16 @@ class Crawl(Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         for url in self.urls():
-            yield Request(url, callback=self.parse, errback=self.fails)
+            yield self.request(url)
 
     def start_requests(self) -> Any:
         """The entry point before Scrapy 2.13."""
-        return [Request(url, callback=self.parse, errback=self.fails) for url in self.urls()]
+        return [self.request(url) for url in self.urls()]
+
+    def request(self, url: str) -> Request:
+        """A request for a page."""
+        callback: Any = (lambda response: self.parse(response)) if "unstorable" in self.plan else self.parse
+        return Request(url, callback=callback, errback=self.fails)
 
     def urls(self) -> Iterator[str]:
         """The URLs to start from."""
@@ -66,12 +72,13 @@ class Crawl(Spider):
             raise CloseSpider("enough")
         if b"<a" in response.body:
             for link in response.css("a::attr(href)").getall():
-                yield response.follow(link, callback=self.parse, errback=self.fails)
+                yield self.request(response.urljoin(link))
 
     def waiting(self) -> int:
-        """The number of requests that wait outside the engine."""
+        """The number of requests that wait outside the downloader."""
         parts = self.crawler.engine.downloader.middleware.middlewares
-        return next(part._waiting for part in parts if isinstance(part, PermitMiddleware))
+        part = next(part for part in parts if isinstance(part, PermitMiddleware))
+        return part._waiting if part._scheduler is None else len(part._scheduler)
 
     def fails(self, failure: Failure) -> None:
         url: str = failure.request.url  # type: ignore[attr-defined]

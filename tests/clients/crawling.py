@@ -70,3 +70,10 @@ async def crawl(
         code, out, err = process.returncode, said.decode(), complaints.decode()
     assert code == 0, err
     return {**json.loads(out.splitlines()[-1]), "complaints": err}
+
+
+async def crawl_by_scrapy(
+    *urls: str, service: str, plan: Mapping[str, Any] | None = None, **settings: Any
+) -> dict[str, Any]:
+    """The result of a crawl by Scrapy from these URLs."""
+    return await crawl({"urls": urls, "settings": {"ROBOTS_DECISIONS_URL": service, **settings}, **(plan or {})})

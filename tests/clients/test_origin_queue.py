@@ -1,5 +1,7 @@
 """The queue of one agent's requests to one origin."""
 
+from collections import deque
+
 from robots_decisions.origin_queue import CALL_TIMEOUT, OriginQueue
 
 
@@ -8,10 +10,8 @@ class Request:
 
 
 def filled(count: int, concurrency: int = 8) -> tuple[OriginQueue[Request], list[Request]]:
-    queue: OriginQueue[Request] = OriginQueue(concurrency)
     requests = [Request() for _ in range(count)]
-    queue.waiting.extend(requests)
-    return queue, requests
+    return OriginQueue(concurrency, deque(requests)), requests
 
 
 def test_requests_ask_once_a_slot_is_within_max_wait() -> None:

@@ -8,22 +8,19 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.clients import crawling
+from tests.clients.crawling import crawl_by_scrapy as crawl
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow, wait_too_long
 from tests.clients.site import HTML, TICK, Site, links, new_address
 from tests.origins import serve, text
+
+SCHEDULERS = pytest.mark.parametrize(
+    "scheduler", ["scrapy.core.scheduler.Scheduler", "robots_decisions.scrapy_scheduler.PermitScheduler"]
+)
 
 
 def kept(job: Path) -> bool:
     """Whether requests are stored for the next run of the job."""
     return any(job.glob("robots_decisions.waiting/*"))
-
-
-async def crawl(*urls: str, service: str, plan: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
-    """The result of a crawl from these URLs."""
-    return await crawling.crawl(
-        {"urls": urls, "settings": {"ROBOTS_DECISIONS_URL": service, **settings}, **(plan or {})}
-    )
 
 
 def counted(came: Mapping[str, Any]) -> dict[str, int]:
@@ -60,7 +57,8 @@ async def test_scrapy_fetches_allowed_pages_at_the_pace_of_the_file(service_url:
     assert came["stats"]["downloader/request_count"] == len(pages) + 3
 
 
-async def test_slow_origin_delays_no_other_and_a_job_resumes(tmp_path: Path, service_url: str) -> None:
+@SCHEDULERS
+async def test_slow_origin_delays_no_other_and_a_job_resumes(scheduler: str, tmp_path: Path, service_url: str) -> None:
     slow, fast = [Site("User-agent: *\nCrawl-delay: 600\n"), Site("User-agent: *\nDisallow:\n")]
     async with serve(slow, host=new_address()) as one, serve(fast, host=new_address()) as other:
         urls = [f"{one.url}/{number}" for number in range(20)] + [f"{other.url}/{number}" for number in range(20)]
@@ -70,16 +68,17 @@ async def test_slow_origin_delays_no_other_and_a_job_resumes(tmp_path: Path, ser
             plan={"close_at": other.url, "close_after": 20, "close_waiting": 20},
             CONCURRENT_REQUESTS=4,
             JOBDIR=str(tmp_path),
+            SCHEDULER=scheduler,
         )
         assert set(urls[20:]) <= set(came["fetched"])
         fetched = {path for path in slow.paths if path != "/robots.txt"}
         assert len(fetched) <= 1
         assert counted(came)["left_waiting"] == 20 - len(fetched)
-        assert kept(tmp_path)
+        assert kept(tmp_path) is (scheduler == "scrapy.core.scheduler.Scheduler")
         # Resume the job with a service that grants every permit.
         generous = Permitting(allow(interval=0.01))
         async with serve(generous) as double:
-            again = await crawl(service=double.url, JOBDIR=str(tmp_path))
+            again = await crawl(service=double.url, JOBDIR=str(tmp_path), SCHEDULER=scheduler)
     assert sorted(url for url in again["fetched"] if url.startswith(one.url)) == sorted(
         url for url in urls[:20] if url.removeprefix(one.url) not in fetched
     )
@@ -104,7 +103,8 @@ async def test_serializing_queue_loses_no_call(queue: str, tmp_path: Path, defau
     assert came["stats"]["finish_reason"] == "finished"
 
 
-async def test_deferred_origin_is_retried_and_blocks_no_other() -> None:
+@SCHEDULERS
+async def test_deferred_origin_is_retried_and_blocks_no_other(scheduler: str) -> None:
     late, other = Site(""), Site("")
     asked: dict[str, list[float]] = {}
 
@@ -125,6 +125,7 @@ async def test_deferred_origin_is_retried_and_blocks_no_other() -> None:
             plan={"by_hand": f"{origin.url}/by-hand"},
             CONCURRENT_REQUESTS=1,
             ROBOTS_DECISIONS_MAX_WAIT=0.5,
+            SCHEDULER=scheduler,
         )
     first, second = asked[f"{origin.url}/late"]
     assert second - first > 2 - 0.01
@@ -135,11 +136,12 @@ async def test_deferred_origin_is_retried_and_blocks_no_other() -> None:
     assert came["failed"] == {}
 
 
-async def test_request_deferred_for_too_long_is_given_up() -> None:
+@SCHEDULERS
+async def test_request_deferred_for_too_long_is_given_up(scheduler: str) -> None:
     site = Site("")
     async with serve(Permitting(defer("2026-11-21T19:30:00Z"))) as double, serve(site) as origin:
         urls = [f"{origin.url}/{number}" for number in range(20)]
-        came = await crawl(*urls, service=double.url, ROBOTS_DECISIONS_GIVE_UP_AFTER=60)
+        came = await crawl(*urls, service=double.url, ROBOTS_DECISIONS_GIVE_UP_AFTER=60, SCHEDULER=scheduler)
     assert site.log == []
     assert came["failed"] == dict.fromkeys(urls, "GivenUp")
     assert counted(came)["given_up"] == 20
@@ -192,11 +194,12 @@ async def test_many_requests_of_a_slow_origin_delay_no_other(service_url: str) -
     assert counted(came)["left_waiting"] >= count
 
 
-async def test_duplicates_of_waiting_requests_are_dropped(service_url: str) -> None:
+@SCHEDULERS
+async def test_duplicates_of_waiting_requests_are_dropped(scheduler: str, service_url: str) -> None:
     site = Site("User-agent: *\nCrawl-delay: 0.1\n")
     async with serve(site, host=new_address()) as origin:
         urls = [f"{origin.url}/{number}" for number in range(12)]
-        came = await crawl(*urls, *urls, *urls, service=service_url)
+        came = await crawl(*urls, *urls, *urls, service=service_url, SCHEDULER=scheduler)
     assert sorted(came["fetched"]) == sorted(urls)
     assert sorted(site.paths) == sorted(["/robots.txt", *(f"/{number}" for number in range(12))])
     assert came["stats"]["dupefilter/filtered"] == 24
@@ -225,6 +228,7 @@ async def test_log_says_once_for_each_origin_why_requests_wait() -> None:
     assert "HTTP Request:" not in said
 
 
+@SCHEDULERS
 @pytest.mark.parametrize(
     ("refusal", "remedy"),
     [
@@ -232,11 +236,17 @@ async def test_log_says_once_for_each_origin_why_requests_wait() -> None:
         (text(200, "<html>Welcome</html>"), "Set ROBOTS_DECISIONS_URL to the URL of a robots.txt decision service"),
     ],
 )
-async def test_misconfigured_spider_closes_and_keeps_its_requests(refusal: bytes, remedy: str, tmp_path: Path) -> None:
+async def test_misconfigured_spider_closes_and_keeps_its_requests(
+    refusal: bytes, remedy: str, scheduler: str, tmp_path: Path
+) -> None:
     site = Site("")
     async with serve(refusal) as wrong, serve(Permitting(allow(interval=0.01))) as right, serve(site) as origin:
         urls = [f"{origin.url}/{number}" for number in range(20)]
-        settings: dict[str, Any] = {"JOBDIR": str(tmp_path), "ROBOTS_DECISIONS_UNREACHABLE": "allow"}
+        settings: dict[str, Any] = {
+            "JOBDIR": str(tmp_path),
+            "ROBOTS_DECISIONS_UNREACHABLE": "allow",
+            "SCHEDULER": scheduler,
+        }
         came = await crawl(*urls, service=wrong.url, **settings)
         assert site.log == []
         assert came["stats"]["finish_reason"] == "robots_decisions_misconfigured"

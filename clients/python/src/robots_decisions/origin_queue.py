@@ -3,7 +3,7 @@
 from collections import deque
 from itertools import count
 from secrets import randbits
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 from robots_decisions.permits import FIRST_RETRY_DELAY, LAST_RETRY_DELAY
@@ -18,21 +18,32 @@ ARRIVAL = 1.0
 """Seconds in which a called request arrives once the crawler's queue has handed it out."""
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 _calls = count(randbits(60))  # a number of an earlier run of the job, or of another process, does not come again
+
+
+class Waiting(Protocol[R_co]):
+    """Requests that wait elsewhere than in memory."""
+
+    def __len__(self) -> int: ...
+
+    def popleft(self) -> R_co:
+        """Remove and return the next request."""
+        ...
 
 
 class OriginQueue(Generic[R]):
     """Requests R, at most `concurrency` of them in flight. Instants are seconds of a monotonic clock."""
 
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, concurrency: int, waiting: Waiting[R] | None = None) -> None:
         self._concurrency = concurrency
         self.interval = 0.0
         self.opens_at = 0.0  # no request asks before
         self.requesting = 0  # or waiting for a slot they were granted
         # Weak, since others may drop a request without telling this queue.
         self.in_flight: WeakSet[R] = WeakSet()
-        self.waiting: deque[R] = deque()
+        self.waiting: deque[R] | Waiting[R] = deque() if waiting is None else waiting
         self._called: dict[int, float] = {}
         self.given_up_until = 0.0
         self._troubled_since: float | None = None

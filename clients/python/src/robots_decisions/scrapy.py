@@ -9,11 +9,12 @@ ROBOTS_DECISIONS_URL = "http://127.0.0.1:8080"
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -27,7 +28,7 @@ from robots_decisions._async.permit_client import AsyncPermitClient
 from robots_decisions._async.service import AsyncService
 from robots_decisions._compat import unexpected
 from robots_decisions._default_http import default_async_http
-from robots_decisions.origin_queue import OriginQueue
+from robots_decisions.origin_queue import OriginQueue, Waiting
 from robots_decisions.permits import (
     PACE,
     VERSION,
@@ -71,7 +72,8 @@ _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 _log = logging.getLogger(__name__)
 
-_Key: TypeAlias = tuple[str, Names]
+Key: TypeAlias = tuple[str, Names]
+"""An origin, and the crawler that asks about it."""
 
 
 class Disallowed(errors.Disallowed, IgnoreRequest):
@@ -119,16 +121,29 @@ class _Mark(NamedTuple):
     call: int | None = None
 
 
+class WaitingRequests(Protocol):
+    """What the middleware asks of a scheduler with which requests wait."""
+
+    def __len__(self) -> int: ...
+
+    def ready(self, key: Key) -> None: ...
+
+    def put_aside(self, request: Request, copy: Request) -> None: ...
+
+    def waiting(self, key: Key) -> Waiting[Request]: ...
+
+
 class PermitMiddleware:
     """Delays each request until its permitted slot; the settings are above.
 
     A request for a page that may not be fetched is dropped (Disallowed, an IgnoreRequest). A request that must wait for
-    longer than ROBOTS_DECISIONS_MAX_WAIT leaves the downloader and comes back through the scheduler: meanwhile it does
-    not delay other origins, and the spider stays open. With JOBDIR, requests that still wait when the spider closes are
-    stored for the next run. While the service is silent, requests wait, unless ROBOTS_DECISIONS_UNREACHABLE is "allow":
-    then they are sent without a permit, at least a second apart for each host. If the service refuses the key, or is
-    none, the spider is closed. The log says once for each origin, and for each change, why requests wait. Requests with
-    dont_obey_robotstxt in their meta need no permit, as with Scrapy's own middleware.
+    longer than ROBOTS_DECISIONS_MAX_WAIT leaves the downloader: meanwhile it does not delay other origins, and the
+    spider stays open. It waits in the scheduler if that is PermitScheduler. With another one it waits in memory, comes
+    back through the scheduler, and is stored for the next run if there is a JOBDIR and the spider closes. While the
+    service is silent, requests wait, unless ROBOTS_DECISIONS_UNREACHABLE is "allow": then they are sent without a
+    permit, at least a second apart for each host. If the service refuses the key, or is none, the spider is closed.
+    The log says once for each origin, and for each change, why requests wait. Requests with dont_obey_robotstxt in
+    their meta need no permit, as with Scrapy's own middleware.
 
     Place it between RetryMiddleware (550), which would hide a 503 from it, and DownloaderStats (850). Scrapy must use
     its asyncio reactor. Raises ValueError for invalid settings, which ends the crawl before it starts.
@@ -172,9 +187,10 @@ class PermitMiddleware:
         self._service = AsyncPermitClient(
             AsyncService(url, settings.get("ROBOTS_DECISIONS_KEY"), default_async_http()), options
         )
-        self._queues: dict[_Key, OriginQueue[Request]] = {}
-        self._timers: dict[_Key, asyncio.TimerHandle] = {}
+        self._queues: dict[Key, OriginQueue[Request]] = {}
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._in_flight: WeakKeyDictionary[Request, _InFlight] = WeakKeyDictionary()
+        self._scheduler: WaitingRequests | None = None
         self._waiting = 0
         self._handed_out = 0.0  # until then the scheduler has handed out all called requests, which go first
         self._closing: asyncio.Future[Any] | None = None
@@ -193,20 +209,18 @@ class PermitMiddleware:
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> Request | None:  # noqa: ARG002
         """Return None once the slot has come, or the marked request if it must wait outside the downloader."""
-        if not request.url.startswith(("http://", "https://")):
+        key = self.key(request)
+        if key is None:
+            self._count("unasked", int(request.url.startswith("http")))
             return None
-        if request.meta.get("dont_obey_robotstxt"):
-            self._count("unasked")
-            return None
-        key = self._key(request)
-        mark = _unmark(request)
+        mark = unmark(request)
         state = None if mark is None else mark.state
         if state is None:
             self._handed_out = _now()
         if state == _WAITING:
             # The scheduler was bypassed: a caller downloads the request directly, so it never waited outside.
             await asyncio.sleep(TICK)
-        queue = self._queues.setdefault(key, OriginQueue(self._concurrency))
+        queue = self._queue(key)
         queue.arrived(None if mark is None else mark.call)
         if self._closing is not None:
             return self._put_aside(request, first=True, by_hand=state == _WAITING)
@@ -267,7 +281,9 @@ class PermitMiddleware:
         if mark is None or mark.state != _WAITING:
             return
         key = self._key(request)
-        queue = self._queues.setdefault(key, OriginQueue(self._concurrency))
+        queue = self._queue(key)
+        if not isinstance(queue.waiting, deque):
+            return
         if queue.waiting and request.headers == queue.waiting[-1].headers:
             request.headers = queue.waiting[-1].headers  # many wait, so what the other middlewares added is shared
         if mark.first:
@@ -281,6 +297,31 @@ class PermitMiddleware:
     def scheduler_empty(self) -> None:
         """Note that no called request is left in the scheduler."""
         self._handed_out = _now()
+
+    def scheduled_by(self, scheduler: "WaitingRequests") -> None:
+        """Leave the requests that wait to a scheduler, which asks which of them to call."""
+        self._scheduler = scheduler
+
+    def key(self, request: Request) -> Key | None:
+        """Whose slots the request needs; None if it needs no permit."""
+        if not request.url.startswith(("http://", "https://")) or request.meta.get("dont_obey_robotstxt"):
+            return None
+        return self._key(request)
+
+    def call_next(self, key: Key) -> Request | None:
+        """Call the next request that waits; None if there is no free slot. Then the scheduler hears of the next one."""
+        queue, now = self._queue(key), _now()
+        if self._closing is not None or (now >= queue.given_up_until and not self._unclaimed_slots(queue)):
+            return None
+        request, number = queue.call(now)
+        mark = _Mark(_CALLED, False, request.dont_filter, request.priority, number)
+        request.meta[_MARK], request.dont_filter = tuple(mark), True
+        return request
+
+    def in_progress(self) -> Collection[Request]:
+        """The requests whose responses the engine has not handled yet."""
+        slot = self._slot()
+        return () if slot is None else slot.inprogress
 
     def spider_opened(self, spider: Spider) -> None:  # noqa: ARG002
         """Resume the requests that waited when the last run of this job ended."""
@@ -297,10 +338,10 @@ class PermitMiddleware:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        left = [request for queue in self._queues.values() for request in queue.waiting]
-        self._count("left_waiting", len(left))
+        lines = [queue.waiting for queue in self._queues.values()]
+        self._count("left_waiting", sum(map(len, lines)))
         try:
-            _store(self._crawler, left)
+            _store(self._crawler, [request for line in lines if isinstance(line, deque) for request in line])
         finally:
             await self._service.aclose()
 
@@ -374,7 +415,8 @@ class PermitMiddleware:
             dropped,
             extra={"spider": self._crawler.spider},
         )
-        self._call(queue, len(queue.waiting))  # each is dropped as it arrives, so that its errback is called
+        # Each is dropped as it arrives, so that its errback is called.
+        self._call(self._key(request), queue, len(queue.waiting))
         raise self._given_up(request)
 
     def _given_up(self, request: Request) -> GivenUp:
@@ -398,6 +440,8 @@ class PermitMiddleware:
             raise Misconfigured(f"{request.url} is not fetched: the spider closes.")
         copy = request.copy()
         self._marked(copy, first=first)
+        if self._scheduler is not None:
+            self._scheduler.put_aside(request, copy)
         return copy
 
     def _marked(self, request: Request, *, first: bool) -> _Mark:
@@ -417,8 +461,7 @@ class PermitMiddleware:
             return False
         if request.meta.get("dont_obey_robotstxt"):
             return False
-        slot = getattr(self._crawler.engine, "_slot", None) or getattr(self._crawler.engine, "slot", None)
-        filtering = getattr(getattr(slot, "scheduler", None), "df", None)
+        filtering = getattr(getattr(self._slot(), "scheduler", None), "df", None)
         if filtering is None:  # not a scheduler of Scrapy
             return False
         if not request.dont_filter and filtering.request_seen(request):
@@ -426,7 +469,7 @@ class PermitMiddleware:
             raise IgnoreRequest("The request is a duplicate.")
         return True
 
-    def _call_waiting(self, key: _Key) -> None:
+    def _call_waiting(self, key: Key) -> None:
         """Call as many requests as there are free slots, and set a timer for the others."""
         queue = self._queues.get(key)
         timer = self._timers.pop(key, None)
@@ -435,17 +478,35 @@ class PermitMiddleware:
         if queue is None or self._closing is not None:
             return
         now = _now()
-        self._call(queue, self._unclaimed_slots(queue))
+        self._call(key, queue, self._unclaimed_slots(queue))
         if queue.waiting or now < max(queue.opens_at, queue.given_up_until):
             delay = max(queue.opens_at - now, 0.0) or TICK
             self._timers[key] = asyncio.get_running_loop().call_later(delay, self._call_waiting, key)
         elif queue.is_idle():
             del self._queues[key]
 
+    def _queue(self, key: Key) -> OriginQueue[Request]:
+        queue = self._queues.get(key)
+        if queue is None:
+            waiting = None if self._scheduler is None else self._scheduler.waiting(key)
+            queue = self._queues[key] = OriginQueue(self._concurrency, waiting)
+        return queue
+
+    def _slot(self) -> Any:
+        """The engine's slot: the requests in progress, and the scheduler."""
+        engine = self._crawler.engine
+        return getattr(engine, "_slot", None) or getattr(engine, "slot", None)
+
     def _unclaimed_slots(self, queue: OriginQueue[Request]) -> int:
         return queue.unclaimed_slots(_now(), self._handed_out)
 
-    def _call(self, queue: OriginQueue[Request], limit: int) -> None:
+    def _call(self, key: Key, queue: OriginQueue[Request], limit: int) -> None:
+        if self._scheduler is not None:
+            slot = self._slot()
+            if limit and queue.waiting and slot is not None:
+                self._scheduler.ready(key)
+                slot.nextcall.schedule()
+            return
         for _ in range(min(limit, len(queue.waiting))):
             request, number = queue.call(_now())
             self._waiting -= 1
@@ -464,7 +525,7 @@ class PermitMiddleware:
             in_flight.queue.in_flight.discard(request)
         return in_flight
 
-    def _key(self, request: Request) -> _Key:
+    def _key(self, request: Request) -> Key:
         header = request.headers.get(b"User-Agent")
         user_agent = header.decode("latin-1") if header else self._crawler.settings.get("USER_AGENT")
         agent = self._agent or user_agent or "*"
@@ -508,7 +569,7 @@ def _call_mark(request: Request, number: int | None = None) -> None:
         request.priority = mark.priority + CALLED_PRIORITY
 
 
-def _unmark(request: Request) -> _Mark | None:
+def unmark(request: Request) -> _Mark | None:
     """Remove and return the mark of a request that waited outside the downloader."""
     mark = _mark_of(request)
     if mark is not None:
