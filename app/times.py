@@ -48,15 +48,16 @@ _INSTANT = re.compile(
 def read_instant(text: str) -> datetime | None:
     """The RFC 3339 instant; None if the text is not one between the years 1970 and 9998.
 
-    A leap second (5.7) is read as the second before it, as POSIX has no other.
+    A leap second (5.7) is read as the second before it, as POSIX has no other, and a fraction to the microsecond.
     """
     written = _INSTANT.fullmatch(text)
     if written is None:
         return None
-    date, clock, _, zone = written.groups()
+    date, clock, fraction, zone = written.groups()
     leap = clock.endswith(":60")
+    clock = f"{clock[:-2]}59" if leap else clock
     try:
-        at = datetime.fromisoformat(f"{date}T{clock[:-2] + '59' if leap else clock}{zone.upper().replace(' ', '+')}")
+        at = datetime.fromisoformat(f"{date}T{clock}{fraction or ''}{zone.upper().replace(' ', '+')}")
     except ValueError:
         return None
     if leap and f"{at.astimezone(UTC):%H:%M}" != "23:59":

@@ -60,3 +60,13 @@ def test_retry_after_is_never_an_error(text: str) -> None:
 def test_rfc3339_a_leap_second_is_the_one_before(text: str, read: str | None) -> None:
     at = read_instant(text)
     assert (None if at is None else rfc3339(at)) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "fraction"),
+    [("10:00:00Z", 0), ("10:00:00.9Z", 900_000), ("10:00:00.999999999Z", 999_999), ("10:00:00.000001+02:00", 1)],
+)
+def test_rfc3339_a_fraction_counts(text: str, fraction: int) -> None:
+    at = read_instant(f"2026-11-27T{text}")
+    assert at is not None
+    assert at.microsecond == fraction

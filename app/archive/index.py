@@ -16,9 +16,11 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from app.archive.files import ArchiveFiles
-from app.archive.span import ArchiveSpan, Instant, Sha256
+from app.archive.span import ArchiveSpan, Instant, Sha256, read_span
 from app.cache.byte_lru import BoundedDict, ByteLRU
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE
+from app.history.periods import Period, after_own_fetches
+from app.history.versions import FAILURE_DIGESTS
 from robots_core.dates import END_OF_TIME
 
 INDEX: Final = "index"
@@ -37,12 +39,16 @@ _LEVELS: Final = (("%Y-%m", inf), ("%d", DAY), ("%H", HOUR), ("%M", MINUTE))
 """How the pieces of a level are named, and the seconds that a span in them may last."""
 
 _BY_DIGEST: Final = "by-digest"
+_FAILED: Final = frozenset(map(bytes.hex, FAILURE_DIGESTS))
 _DIGITS: Final = 3  # of the digest, which name a piece of that folder
 _LINES: Final = ".ndjson"
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A span, and where its line is: `size` bytes from `at`, in the file `log`. `copy`: whether a caller sent it."""
+    """A span, and where its line is: `size` bytes from `at`, in the file `log`.
+
+    `own_until` is when the service itself last found it; None if only callers did.
+    """
 
     digest: Sha256
     first_seen: Instant
@@ -50,7 +56,7 @@ class Place(msgspec.Struct, frozen=True):
     log: str = ""
     at: Annotated[int, msgspec.Meta(ge=0)] = 0
     size: Annotated[int, msgspec.Meta(ge=0)] = 0
-    copy: bool = False
+    own_until: Instant | None = None
 
     def fits(self, span: ArchiveSpan) -> bool:
         """Whether the place is that of this span."""
@@ -77,7 +83,7 @@ class IndexWriter:
         """Note where these spans are; raises OSError."""
         pieces: dict[str, list[bytes]] = {}
         for span, log, at, size in spans:
-            place = Place(span.digest, span.first_seen, span.last_seen, log, at, size, span.ingested)
+            place = Place(span.digest, span.first_seen, span.last_seen, log, at, size, span.own_until)
             line = msgspec.json.encode(place) + b"\n"
             for name in self._names(span):
                 pieces.setdefault(name, []).append(line)
@@ -179,20 +185,36 @@ class InUse:
 
     def __init__(self, at: float) -> None:
         """`at`: Unix seconds."""
-        self.place: Place | None = None
         self._at = int(at)
+        self._latest = -1
+        self._last: list[Place] = []  # those that were seen last by then
+        self._own: list[Place] = []
 
     def see(self, place: Place) -> bool:
         """Consider a span; return whether its last fetch was not after the instant."""
         if place.first_seen > self._at:
             return False
-        if self.place is None or self._order(place) > self._order(self.place):
-            self.place = place
+        last = min(place.last_seen, self._at)
+        if last > self._latest:
+            self._latest, self._last = last, []
+        if last == self._latest:
+            self._last.append(place)
+        elif place.own_until is not None:
+            self._own.append(place)
         return place.last_seen <= self._at
 
-    def _order(self, place: Place) -> tuple[int, bool, int, int, str]:
-        """The last one seen by then; of several, what the service fetched itself, then the one that began last."""
-        return min(place.last_seen, self._at), not place.copy, place.first_seen, place.last_seen, place.digest
+    @property
+    def place(self) -> Place | None:
+        """The span in use among those that were considered; None if there is none."""
+        seen = [*self._last, *self._own]
+        periods = [Period(it.first_seen, it.last_seen, it.own_until, it.digest in _FAILED, it) for it in seen]
+        found = [it for it in after_own_fetches(periods) if it.first_seen <= self._at]
+        latest = max(found, key=self._order, default=None)
+        return None if latest is None else latest.of
+
+    def _order(self, period: Period[Place]) -> tuple[int, int, int, str]:
+        """The last one seen by then; of several, the one that began last."""
+        return min(period.last_seen, self._at), period.first_seen, period.last_seen, period.of.digest
 
 
 _DECODER: Final = msgspec.json.Decoder(Place)
@@ -204,7 +226,11 @@ def _read_place(log: str, at: int, line: bytes) -> Place | None:
         place = _DECODER.decode(line)
     except (ValueError, RecursionError):
         return None
-    return place if place.log else msgspec.structs.replace(place, log=log, at=at, size=len(line))
+    if place.log:
+        return place
+    span = read_span(line)
+    own = None if span is None else span.own_until
+    return msgspec.structs.replace(place, log=log, at=at, size=len(line), own_until=own)
 
 
 def _folder(origin: str) -> str:

@@ -43,9 +43,12 @@ class ArchiveSpan(msgspec.Struct, frozen=True):
         return id_of(bytes.fromhex(self.digest))
 
     @property
-    def ingested(self) -> bool:
-        """Whether a caller sent its last copy."""
-        return self.facts.get("ingested") is not None
+    def own_until(self) -> int | None:
+        """When the service itself last found it; None if only callers did."""
+        if self.facts.get("ingested") is None:
+            return self.last_seen
+        own = self.facts.get("own_until")
+        return min(own, self.last_seen) if isinstance(own, int) and own >= self.first_seen else None
 
     def line(self) -> bytes:
         """The span as a line of JSON, with its line break."""

@@ -12,9 +12,10 @@ bytes of every release.
 
 import json
 import zlib
+from collections.abc import Mapping
 from typing import Any, NoReturn, assert_never
 
-from app.cache.compression import compress, decompress
+from app.cache.compression import compress, decompress, first_line
 from app.cache.freshness import Failing, First, Snapshot
 from app.times import LONGEST_DELTA
 from robots_core.dates import END_OF_TIME
@@ -72,6 +73,7 @@ def facts_of(snapshot: Snapshot) -> dict[str, Any]:
         "failing": None if snapshot.failing is None else _write_failing(snapshot.failing),
         "since": snapshot.since,
         "ingested": snapshot.ingested,
+        "own_until": snapshot.own_until,
     }
     return {name: value for name, value in facts.items() if value is not None}
 
@@ -82,6 +84,15 @@ def decode(data: bytes) -> Snapshot | None:
         return _read(data)
     except (ValueError, LookupError, RecursionError, zlib.error):
         return None
+
+
+def read_facts(data: bytes) -> Mapping[str, object]:
+    """The facts of an encoded snapshot without its body, unchecked; none if they cannot be read."""
+    try:
+        facts = json.loads(first_line(data[len(_MARK) :], FACTS_LIMIT)) if data.startswith(_MARK) else None
+    except (ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def from_facts(facts: object, body: bytes) -> Snapshot | None:
@@ -129,6 +140,7 @@ def _snapshot(facts: Any, body: bytes) -> Snapshot:
         raise _Invalid
     _natural(facts.get("min_version", VERSION), 0, VERSION)
     failing, lifetime, since = facts.get("failing"), facts.get("lifetime"), facts.get("since")
+    own_until = facts.get("own_until")
     failing = None if failing is None else _read_failing(failing)
     access = _read_access(facts["access"], body, failing)
     fetched_at = _number(facts["fetched_at"], END_OF_TIME)
@@ -141,6 +153,7 @@ def _snapshot(facts: Any, body: bytes) -> Snapshot:
         failing,
         None if since is None else _natural(since, 0, int(fetched_at)),
         ingested=_text(facts.get("ingested")),
+        own_until=None if own_until is None else _natural(own_until, 0, int(END_OF_TIME)),
     )
 
 

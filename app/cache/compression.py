@@ -28,6 +28,8 @@ _OPTIONS: Final[Mapping[int, int]] = {
 # A frame that asks for a larger window than its limit is refused, so none makes us allocate more than 8 MiB.
 _BOUNDS: Final[Mapping[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
 
+_PIECE: Final = 4096  # bytes that are decompressed at once to find the first line
+
 
 class CompressionError(ValueError):
     """Bytes that are not one whole frame with a known dictionary, or whose content is too long."""
@@ -41,16 +43,41 @@ def compress(data: bytes) -> bytes:
 def decompress(frame: bytes, limit: int) -> bytes:
     """The content of a frame, of at most `limit` bytes; raises CompressionError."""
     try:
-        dictionary = _by_id().get(zstd.get_frame_info(frame).dictionary_id)
-        if dictionary is None:
-            raise CompressionError("unknown dictionary")
-        stream = zstd.ZstdDecompressor(zstd_dict=dictionary, options=_BOUNDS)
+        stream = _decompressor(frame)
         data = stream.decompress(frame, limit + 1)
     except zstd.ZstdError as error:
         raise CompressionError(str(error)) from error
     if not stream.eof or stream.unused_data or len(data) > limit:
         raise CompressionError("not one whole frame within the limit")
     return data
+
+
+def first_line(frame: bytes, limit: int) -> bytes:
+    """The content of a frame up to its first line break, of at most `limit` bytes; the rest stays compressed.
+
+    Raises CompressionError.
+    """
+    try:
+        stream = _decompressor(frame)
+        data = stream.decompress(frame, _PIECE)
+        while b"\n" not in data and len(data) <= limit and not stream.eof:
+            more = stream.decompress(b"", _PIECE)
+            if not more:
+                break
+            data += more
+    except (zstd.ZstdError, EOFError) as error:
+        raise CompressionError(str(error)) from error
+    line, end, _ = data.partition(b"\n")
+    if not end or len(line) > limit:
+        raise CompressionError("no line within the limit")
+    return line
+
+
+def _decompressor(frame: bytes) -> zstd.ZstdDecompressor:
+    dictionary = _by_id().get(zstd.get_frame_info(frame).dictionary_id)
+    if dictionary is None:
+        raise CompressionError("unknown dictionary")
+    return zstd.ZstdDecompressor(zstd_dict=dictionary, options=_BOUNDS)
 
 
 @cache

@@ -82,7 +82,8 @@ class Snapshot:
     not. `failing` describes the attempts that have failed since. With it, a Successful `access` is the copy in use, and
     an Unreachable one, if there is no copy, is `failing.failure`. `since`, in whole seconds, is when this content was
     found first; None if this fetch was the first. `ingested` is the id of the API key of the caller who fetched and
-    sent it; None if this service fetched it.
+    sent it; None if this service fetched it. `own_until`, in whole seconds, is when this service last found the content
+    that a caller sent later; None if it did not.
     """
 
     access: Access
@@ -93,6 +94,12 @@ class Snapshot:
     failing: Failing | None = None
     since: int | None = None
     ingested: str | None = None
+    own_until: int | None = None
+
+    @property
+    def own_seen(self) -> int | None:
+        """When this service last found its content, in whole seconds; None if only callers did."""
+        return self.own_until if self.ingested is not None else math.floor(self.fetched_at)
 
     @property
     def held_since(self) -> float:
@@ -157,7 +164,17 @@ def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float, *, in
     match fetched.access:
         case Successful() | Unavailable() | Blocked() as access:
             seconds, since = lifetime(fetched.lifetime, now), _since(previous, access, now)
-            return Snapshot(access, now, fetched.final_url, fetched.validators, seconds, since=since, ingested=ingested)
+            own = None if previous is None or since is None or ingested is None else previous.own_seen
+            return Snapshot(
+                access,
+                now,
+                fetched.final_url,
+                fetched.validators,
+                seconds,
+                since=since,
+                ingested=ingested,
+                own_until=own,
+            )
         case Unreachable() as failure:
             return _fail(previous, failure, fetched.final_url, now, ingested=ingested)
         case NotModified():
@@ -228,6 +245,7 @@ def moved(snapshot: Snapshot, seconds: float) -> Snapshot:
             first=None if failing.first is None else replace(failing.first, at=failing.first.at + seconds),
         ),
         since=None if since is None else math.floor(since + seconds),
+        own_until=None if snapshot.own_until is None else math.floor(snapshot.own_until + seconds),
     )
 
 

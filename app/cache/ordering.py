@@ -39,7 +39,7 @@ def merge(one: Snapshot, other: Snapshot, now: float) -> Snapshot:
     answer, older = _answers(one, other, now)
     failing = _merge_failing(one.failing, other.failing, answer, now)
     if answer is not None:
-        answer = replace(answer, failing=None, since=_since(answer, older))
+        answer = replace(answer, failing=None, since=_since(answer, older), own_until=_own_until(answer, older))
     if failing is None:
         assert answer is not None  # noqa: S101 - a snapshot has an answer, or fails
         return answer
@@ -81,6 +81,13 @@ def _since(answer: Snapshot, older: Snapshot | None) -> int | None:
     if older.held_since >= answer.held_since:
         return answer.since
     return math.floor(older.held_since)
+
+
+def _own_until(answer: Snapshot, older: Snapshot | None) -> int | None:
+    """When this service last found what a caller sent later, given an older answer."""
+    if answer.ingested is None or older is None or not same(answer.access, older.access):
+        return answer.own_until
+    return max((it for it in (answer.own_until, older.own_seen) if it is not None), default=None)
 
 
 def _merge_failing(one: Failing | None, other: Failing | None, answer: Snapshot | None, now: float) -> Failing | None:

@@ -18,6 +18,7 @@ from app.cache.tiered_snapshots import TieredSnapshots
 from app.loop.background import BackgroundTask
 from app.loop.single_flight import SingleFlight
 from app.store.store_clock import StoreClock
+from robots_core.content import same
 from robots_core.origin import Origin
 from robots_core.robots.access import Busy, Fetched, Successful, Unreachable
 
@@ -181,7 +182,11 @@ class RobotsCache:
             return self._result(known, Source.MEMORY, origin, recheck), False
         self._on_ingested(origin, snapshot, kept)
         sent_failure = isinstance(fetched.access, Unreachable)
-        in_use = kept is not None and at == (kept.checked_at if sent_failure else kept.fetched_at)
+        in_use = (
+            kept is not None
+            and at == (kept.checked_at if sent_failure else kept.fetched_at)
+            and (failed or same(kept.access, snapshot.access))  # of two of one instant, one is kept
+        )
         return self._result(known, Source.MEMORY, origin, recheck), in_use
 
     async def purge(self, origin: Origin) -> None:

@@ -1,25 +1,30 @@
 """The versions of an origin's robots.txt, and when each was in use; no I/O and no clock.
 
-Every instant is in whole Unix seconds. The current version is only in the snapshot, with its beginning: a file that
-never changes has no history. A version is added when other content is found, or when the file is purged. Neighbours
-with the same effect are one period, with the text of the last: a comment that changes at each fetch costs no version.
+Every instant is in whole Unix seconds. The rule of what was in use is in app.history.periods. The current version is
+only in the snapshot, with its beginning: a file that never changes has no history. A version is added when other
+content is found, or when the file is purged. Neighbours with the same effect are one period, with the text of the last:
+a comment that changes at each fetch costs no version.
 """
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
 
 from app.cache import codec
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
+from app.history.periods import Period, after_own_fetches
 from robots_core.content import digest, id_of
 from robots_core.dates import END_OF_TIME
 from robots_core.diff.effect import effect
 from robots_core.robots.access import Cause, Successful, Unreachable
 
 VERSIONS = 20
-"""How many versions of an origin are kept; the oldest is dropped first."""
+"""How many versions of an origin are kept; the oldest is dropped first.
+
+Versions that only callers sent take half of them if the service found as many itself, and likewise of HISTORY_BYTES.
+"""
 
 HISTORY_BYTES = 640 * 1024
 """Bytes of all versions as stored; the oldest is dropped first. Any single file fits, even uncompressed."""
@@ -32,8 +37,11 @@ _MARK: Final = b"H\x01"
 TAGGED: Final = len(_MARK) + 8
 """How many bytes at the beginning identify a write."""
 
-_FAILURES: Final = frozenset({digest(Unreachable(Cause.TIMEOUT)), digest(Unreachable(Cause.CHALLENGE))})
+FAILURE_DIGESTS: Final = frozenset({digest(Unreachable(Cause.TIMEOUT)), digest(Unreachable(Cause.CHALLENGE))})
 """The digests of all failures."""
+
+_GAP: Final = bytes(32)
+"""The digest of a version that stands for copies that were dropped; it cannot be read."""
 
 _HEAD: Final = struct.Struct(">32sQQI")
 
@@ -54,6 +62,17 @@ class Version:
     def id(self) -> str:
         """The digest's first 16 hexadecimal digits."""
         return id_of(self.digest)
+
+    @property
+    def own_until(self) -> int | None:
+        """When the service itself last found it; None if only callers did."""
+        if self.digest == _GAP:
+            return None
+        facts = codec.read_facts(self.packed)
+        if "ingested" not in facts:
+            return self.last_seen
+        own = facts.get("own_until")
+        return min(own, self.last_seen) if isinstance(own, int) and own >= self.first_seen else None
 
     def read(self) -> Snapshot | None:
         """The snapshot of the last fetch, dated to the first one; None if it cannot be read or the digest differs."""
@@ -76,6 +95,7 @@ def version_of(snapshot: Snapshot) -> Version:
         snapshot.final_url,
         failing=_own_failing(snapshot),
         ingested=snapshot.ingested,
+        own_until=snapshot.own_until,
     )
     packed = codec.encode(own)
     return Version(digest(snapshot.access), first_seen, last_seen, packed)
@@ -85,8 +105,9 @@ def add(history: History, versions: Iterable[Version], now: float) -> History:
     """The history with these versions in any order, within VERSIONS and HISTORY_BYTES; adding one twice has no effect.
 
     Periods overlap if processes did not know of each other. Then the one that began last counts, and one within another
-    divides that. An instant after `now` (a clock was set back) counts as `now`. To compare effects takes some
-    milliseconds if the files are large.
+    divides that, except for a copy between two fetches of the service that agree: see app.history.periods. An instant
+    after `now` (a clock was set back) counts as `now`. To compare effects takes some milliseconds if the files are
+    large.
     """
     latest, added = int(now), tuple(versions)
     periods = [
@@ -107,12 +128,16 @@ def in_order(
     """The periods without overlaps; neighbours with the same content, or that are `one_period`, are joined."""
     # Of those that began in one second, the one that lasted longest was the last; by digest, so that the order of
     # additions does not matter.
-    ordered = sorted(periods, key=lambda it: (it.first_seen, it.last_seen, it.digest))
+    ordered = sorted(periods, key=_order)
+    if any(other.first_seen <= one.last_seen for one, other in pairwise(ordered)):
+        named = (Period(it.first_seen, it.last_seen, it.own_until, it.digest in FAILURE_DIGESTS, it) for it in ordered)
+        counted = (replace(it.of, first_seen=it.first_seen, last_seen=it.last_seen) for it in after_own_fetches(named))
+        ordered = sorted(counted, key=_order)
     joined: list[Version] = []
     for version in _without_overlaps(ordered):
         before = joined[-1] if joined else None
         if before is not None and (before.digest == version.digest or one_period(before, version)):
-            joined[-1] = replace(version, first_seen=before.first_seen, packed=_with_first(version, before))
+            joined[-1] = _joined(before, version)
         else:
             joined.append(version)
     return joined
@@ -152,9 +177,11 @@ def with_current(history: History, current: Snapshot, now: float) -> History:
 
 
 def version_at(history: History, at: float) -> Version | None:
-    """The version in use at this instant: the last one seen by then, if that was at most KEEP before."""
+    """The version in use at this instant: the last one seen by then, if that was at most KEEP before and is kept."""
     version = next((version for version in reversed(history) if version.first_seen <= at), None)
-    return version if version is not None and at <= version.last_seen + KEEP else None
+    if version is None or version.digest == _GAP:
+        return None
+    return version if at <= version.last_seen + KEEP else None
 
 
 def write(history: History, tag: bytes) -> bytes:
@@ -199,15 +226,38 @@ def _own_failing(snapshot: Snapshot) -> Failing | None:
     return None if isinstance(snapshot.access, Successful) else snapshot.failing
 
 
+def _order(version: Version) -> tuple[int, int, bytes]:
+    return version.first_seen, version.last_seen, version.digest
+
+
+def _joined(before: Version, version: Version) -> Version:
+    """The version with the period before it, which had the same content or effect."""
+    joined = replace(version, first_seen=before.first_seen, packed=_with_first(version, before))
+    own = before.own_until if version.own_until is None else None
+    if own is not None and joined.own_until != own:
+        snapshot = joined.read()
+        if snapshot is not None:
+            return replace(joined, packed=codec.encode(replace(snapshot, own_until=own)))
+    return joined
+
+
 def _with_first(version: Version, before: Version) -> bytes:
     """The packed snapshot of a version that a period of the same failure precedes, with the first failure of that."""
-    if version.digest not in _FAILURES:
+    if version.digest not in FAILURE_DIGESTS:
         return version.packed
     snapshot, earlier = version.read(), before.read()
     if snapshot is None or earlier is None or snapshot.failing is None or earlier.failing is None:
         return version.packed
     since = min(earlier.failing.since, snapshot.failing.since)
     return codec.encode(replace(snapshot, failing=replace(snapshot.failing, since=since, first=earlier.failing.first)))
+
+
+def _is_copy_at_end(before: Version, version: Version) -> bool:
+    """Whether only callers sent a version of the second of a fetch that ends the one before it.
+
+    It leaves it that second: if it did not, copies could shorten what fetches confirmed, second by second.
+    """
+    return version.first_seen == before.last_seen and version.own_until is None and before.own_until is not None
 
 
 def _without_overlaps(periods: Iterable[Version]) -> Iterator[Version]:
@@ -217,8 +267,10 @@ def _without_overlaps(periods: Iterable[Version]) -> Iterator[Version]:
     for top in (*periods, None):
         while covered:
             last = covered[-1]
-            # Its first instant is its own, even if another one begins then.
-            until = last.last_seen if top is None else min(last.last_seen, max(last.first_seen, top.first_seen - 1))
+            until = last.last_seen
+            if top is not None and top.first_seen <= until and not _is_copy_at_end(last, top):
+                # Its first instant is its own, even if another one begins then.
+                until = min(until, max(last.first_seen, top.first_seen - 1))
             if start <= until:
                 yield replace(last, first_seen=start, last_seen=until)
                 start = until + 1
@@ -230,12 +282,39 @@ def _without_overlaps(periods: Iterable[Version]) -> Iterator[Version]:
             start = top.first_seen
 
 
-def _bounded(versions: list[Version]) -> History:
-    kept = versions[-VERSIONS:]
-    sizes = [_HEAD.size + len(version.packed) for version in kept]
-    size = TAGGED + sum(sizes)
-    for first, freed in enumerate(sizes):
-        if size <= HISTORY_BYTES:
-            return tuple(kept[first:])
-        size -= freed
-    return ()
+def _bounded(versions: Sequence[Version]) -> History:
+    kept = list(versions)
+    while len(kept) > VERSIONS or _size(kept) > HISTORY_BYTES:
+        kept = _shorter(kept)
+    return tuple(kept)
+
+
+def _shorter(versions: list[Version]) -> list[Version]:
+    """Without the oldest version, or with less of the copies if the service found no more than its share itself."""
+    own = [version for version in versions if version.own_until is not None]
+    if versions[0] in own and (len(own) == 1 or (len(own) <= VERSIONS // 2 and _size(own) <= HISTORY_BYTES // 2)):
+        of_copies = [at for at, version in enumerate(versions) if version not in own]
+        if len(versions) > VERSIONS:  # two in a row become one
+            dropped = next(((at, at + 2) for at in of_copies if at + 1 in of_copies), None)
+        else:
+            dropped = next(((at, at + 1) for at in of_copies if versions[at].packed), None)
+        if dropped is not None:
+            begin, end = dropped
+            gap = Version(_GAP, versions[begin].first_seen, versions[end - 1].last_seen, b"")
+            return _with_gap(versions, begin, end, gap)
+    return versions[1:]
+
+
+def _with_gap(versions: list[Version], begin: int, end: int, gap: Version) -> list[Version]:
+    """The versions with a gap in place of some, which is one with its neighbours if they are gaps."""
+    if begin and versions[begin - 1].digest == _GAP:
+        begin -= 1
+        gap = replace(gap, first_seen=versions[begin].first_seen)
+    if end < len(versions) and versions[end].digest == _GAP:
+        gap = replace(gap, last_seen=versions[end].last_seen)
+        end += 1
+    return [*versions[:begin], gap, *versions[end:]]
+
+
+def _size(versions: Iterable[Version]) -> int:
+    return TAGGED + sum(_HEAD.size + len(version.packed) for version in versions)

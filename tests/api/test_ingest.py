@@ -432,3 +432,39 @@ async def test_a_failure_that_was_sent_is_what_was_known_then(store_url: str) ->
         line = json.dumps({"url": url, "as_of": as_of})
         row = await service.client.post("/v1/bundle", content=line, headers={"Content-Type": "application/x-ndjson"})
         assert row.json()["outcome"] == "503"
+
+
+async def test_a_copy_divides_nothing_between_fetches_that_agree(store_url: str, tmp_path: Path) -> None:
+    async with serve(text(200, NEW)) as origin, running(store_url, archive=tmp_path) as service:
+        await get(service, "/v1/robots", url=origin.url)
+        for later in (60, 120):
+            service.now = START + later
+            await service.client.post("/v1/robots/refresh", params={"url": origin.url})
+        # One that agrees would make the rest of the past a caller's.
+        assert (await took(service, origin.url, robots=NEW))["ingested"]["in_use"]
+        service.now += 60
+        sent = await took(service, origin.url, robots=OLD, observed_at=at(START + 30))
+        assert not sent["ingested"]["in_use"]
+        for _ in range(2):
+            decided = await service.allowed(f"{origin.url}/old", as_of=at(START + 30))
+            assert (decided["verdict"], decided["version"]) == ("allow", id_of(NEW))
+            await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
+        [version] = await versions(service, origin.url)
+        assert version["id"] == id_of(NEW)
+
+
+async def test_of_two_copies_of_one_instant_one_is_in_use(store_url: str) -> None:
+    async with running(store_url) as service:
+        answers = [await took(service, robots=body, observed_at=at(START - 60)) for body in (OLD, NEW, OLD)]
+        assert [answer["ingested"]["version"] for answer in answers] == [id_of(OLD), id_of(NEW), id_of(OLD)]
+        for answer in answers:
+            assert answer["ingested"]["in_use"] == (answer["version"] == answer["ingested"]["version"])
+
+
+async def test_the_fraction_of_an_instant_counts(store_url: str) -> None:
+    second = at(START - 60).removesuffix("Z")
+    async with running(store_url) as service:
+        assert (await took(service, robots=NEW, observed_at=second + ".5Z"))["ingested"]["in_use"]
+        earlier = await took(service, robots=OLD, observed_at=second + ".25Z")
+        later = await took(service, robots=OLD, observed_at=second + ".75Z")
+        assert (earlier["ingested"]["in_use"], later["ingested"]["in_use"]) == (False, True)

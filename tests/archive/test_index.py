@@ -11,25 +11,18 @@ from app.archive.archive import Archive
 from app.archive.files import Line
 from app.archive.folder import Folder
 from app.archive.places import files_at
-from app.archive.span import ArchiveSpan, span_of
-from app.cache.freshness import DAY, KEEP, Snapshot
-from app.history.versions import Version, in_order, version_at
+from app.archive.span import span_of
+from app.cache.freshness import DAY, KEEP, Failing, Snapshot
+from app.history.versions import Version, in_order, version_at, version_of
 from robots_core.content import digest
 from robots_core.robots.access import Successful
 from tests.archive.spans import ACCESSES, BOT, DOWN, NOW, SITE, A, B, folder_name, found, index_of, origins, write
 
 
-def in_use(spans: Sequence[ArchiveSpan], at: float) -> str | None:
+def in_use(snapshots: Sequence[Snapshot], at: float) -> str | None:
     """The digest of the version in use, by the definition of a history."""
-    own = [span for span in spans if not span.ingested]
-    within = {id(span) for span in spans if span.ingested and any(covers(it, span.first_seen) for it in own)}
-    bare = [Version(bytes.fromhex(it.digest), it.first_seen, it.last_seen, b"") for it in spans if id(it) not in within]
-    version = version_at(tuple(in_order(bare)), at)
+    version = version_at(tuple(in_order(map(version_of, snapshots))), at)
     return None if version is None else version.digest.hex()
-
-
-def covers(span: ArchiveSpan, at: float) -> bool:
-    return span.first_seen <= at <= span.last_seen
 
 
 @pytest.mark.parametrize(("seed", "piece"), list(enumerate([0, 1, 3, 500])))
@@ -44,9 +37,12 @@ def test_every_instant_is_answered_by_pieces_as_by_the_whole(
     for number in range(40):
         at += chance.choice([1, 5, 50, 70, 4000, 90_000, 8 * DAY]) * chance.random()
         lasts = chance.choice([0, 0, 0, 1, 59, 600, 5000, 2 * DAY, 20 * DAY])
-        ingested = "sender" if lasts == 0 and chance.random() < 0.3 else None
+        ingested = "sender" if chance.random() < 0.4 else None
+        own = None if ingested is None or chance.random() < 0.5 else int(at - lasts * chance.random())
         body = b"User-agent: *\nDisallow: /%d\n" % chance.choice([number, number, 1, 2])
-        snapshots.append(Snapshot(Successful(200, body), at, since=int(at - lasts), ingested=ingested))
+        access = DOWN if chance.random() < 0.1 else Successful(200, body)
+        failing = Failing(at, at, 1, DOWN) if access is DOWN else None
+        snapshots.append(Snapshot(access, at, since=int(at - lasts), ingested=ingested, own_until=own, failing=failing))
     chance.shuffle(snapshots)
     for first in range(0, len(snapshots), 7):
         write(archive, *snapshots[first : first + 7], process=f"p{first % 3}")
@@ -54,7 +50,7 @@ def test_every_instant_is_answered_by_pieces_as_by_the_whole(
     past = archive.past(SITE)
     instants = {it + delta for span in spans for it in (span.first_seen, span.last_seen) for delta in (-1, 0, 0.5, 1)}
     for instant in sorted(instants | {it + KEEP for it in instants}):
-        expected = in_use(spans, instant)
+        expected = in_use(snapshots, instant)
         for reader in (past, archive.past(SITE)):
             version = reader.at(instant)
             assert (None if version is None else version.digest.hex()) == expected, instant
