@@ -15,7 +15,16 @@ from typing import Any
 import pytest
 from robots_decisions import Verdict
 from robots_decisions.cli import asking, rows, sorting
-from robots_decisions.cli.batches import BATCH_BYTES, BATCH_LINES, Ranges, batches
+from robots_decisions.cli.batches import (
+    BATCH_BYTES,
+    BATCH_LINES,
+    WAITING_ORIGINS,
+    Batch,
+    PutOff,
+    Ranges,
+    batches,
+    ranges,
+)
 from robots_decisions.cli.entries import LISTED_LINE_LIMIT, URL_LIMIT, Entry, NotAsked, line_of, read_url, record_of
 from robots_decisions.cli.failures import Parser
 from robots_decisions.cli.main import COMMANDS
@@ -62,14 +71,33 @@ def test_digest_tells_other_lines() -> None:
 )
 def test_batches_have_every_record_that_is_not_done(done: list[tuple[int, int]]) -> None:
     given = sorted(records(2000))
-    ranges = Ranges()
+    done_ranges = Ranges()
     for start, end in done:
-        ranges.add(start, end)
-    found = list(batches(iter(given), ranges.gaps(len(given))))
-    places = [batch.start + at for batch in found for at in range(len(batch.records))]
+        done_ranges.add(start, end)
+    found = list(batches(iter(given), done_ranges.gaps(len(given))))
+    places = [place for batch in found for place in batch.places]
     assert places == [place for place in range(2000) if not any(start <= place < end for start, end in done)]
     assert [record for batch in found for record in batch.records] == [given[place] for place in places]
     assert all(len(batch.records) <= BATCH_LINES for batch in found)
+
+
+def test_records_that_were_put_off_come_in_batches_of_few_origins() -> None:
+    given = [b"http://h%d\t\t%015d+\thttp://h%d/\n" % (n // 2, n, n // 2) for n in range(1000, 1200)]
+    places = [2 * n for n in range(200)]
+    put_off = PutOff()
+    put_off.add(Batch(places[:70], given[:70]))
+    put_off.add(Batch(places[70:], given[70:]))
+    found = list(put_off.all())
+    put_off.close()
+    assert [(place, record) for batch in found for place, record in zip(*batch, strict=True)] == [
+        *zip(places, given, strict=True)
+    ]
+    assert [len({line.origin for line in batch.lines()}) for batch in found] == [WAITING_ORIGINS] * 6 + [4]
+
+
+def test_places_that_are_done_are_ranges() -> None:
+    assert list(ranges([3])) == [(3, 4)]
+    assert list(ranges([0, 1, 2, 5, 7, 8])) == [(0, 3), (5, 6), (7, 9)]
 
 
 def test_batch_of_long_lines_is_bounded() -> None:
@@ -139,7 +167,7 @@ async def test_batches_of_a_log_are_done_in_order_though_the_service_is_silent(m
     given = [f"http://{name}/{'x' * (BATCH_BYTES // 2)}" for name in "aaaaabbbb"]
     recorded = [record for n, url in enumerate(given) if (record := record_of(n, url.encode(), _entry))]
 
-    async def ask(_client: Any, entries: Sequence[Entry], _are_bare: bool) -> AsyncGenerator[Verdict, None]:
+    async def ask(_client: Any, entries: Sequence[Entry], *_: bool) -> AsyncGenerator[Verdict, None]:
         for entry in entries:
             await asyncio.sleep(0.02)  # several looks
             yield Verdict(entry.url, "A", "allow", "no_match")

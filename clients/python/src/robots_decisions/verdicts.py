@@ -141,9 +141,12 @@ def batch_path(fields: Names | None) -> str:
     return f"{PATH}?fields={','.join(dict.fromkeys((*VERDICT_FIELDS, *own)))}"
 
 
-def encode_item(url: str, members: Members, max_wait: float) -> bytes:
-    """The line that asks a question of a batch."""
-    return encode(question(url, members, max_wait)) + b"\n"
+def encode_item(url: str, members: Members, max_wait: float, wait: float | None) -> bytes:
+    """The line that asks a question of a batch. `wait`: see Client.batch()."""
+    item = question(url, members, max_wait)
+    if wait is not None:
+        item["wait"] = wait
+    return encode(item) + b"\n"
 
 
 def parse_item(url: str, agent: object, line: bytes) -> Verdict | Unanswered:
@@ -232,12 +235,16 @@ class Batch(ABC, Generic[Asks, Answered]):
 
 
 class VerdictBatch(Batch[Asked, "Verdict | Unanswered"]):
-    """Questions to which the answers are verdicts. Their members are those of `defaults` and their own."""
+    """Questions to which the answers are verdicts. Their members are those of `defaults` and their own.
+
+    `wait`: see Client.batch().
+    """
 
     what, plural = "verdict on", "pages"
 
-    def __init__(self, fields: Names | None, defaults: Members, max_wait: float) -> None:
+    def __init__(self, fields: Names | None, defaults: Members, max_wait: float, wait: float | None = None) -> None:
         super().__init__(batch_path(fields), max_wait)
+        self._wait = wait
         self._defaults = defaults
         self._agents: list[object] = []
 
@@ -247,7 +254,7 @@ class VerdictBatch(Batch[Asked, "Verdict | Unanswered"]):
             asked = Question(*asked)
         url, members = (asked, self._defaults) if isinstance(asked, str) else (asked.url, self._members(asked))
         self._agents.append(agent_of(url, members))
-        self._add_line(url, encode_item(url, members, self.timeout))
+        self._add_line(url, encode_item(url, members, self.timeout, self._wait))
 
     def parse(self, number: int, line: bytes) -> Verdict | Unanswered:
         """The verdict, or why there is none."""

@@ -100,15 +100,22 @@ class AsyncClient:
         return await self._permits.verdict(url, self._members(url, own), explain=explain)
 
     def batch(
-        self, asked: AsyncIterable[Asked] | Iterable[Asked], *, fields: Names | None = None
+        self,
+        asked: AsyncIterable[Asked] | Iterable[Asked],
+        *,
+        fields: Names | None = None,
+        wait: float | None = None,
     ) -> AsyncGenerator[Verdict | Unanswered, None]:
         """The verdicts on any number of pages, in their order. A question without a verdict fails alone.
 
         While the service is busy, or with `unreachable="wait"` does not respond, what was not answered is asked again,
         until no answer has come for `max_wait` seconds. With `fields`, `members` has no more than these and those of a
-        verdict, which costs a fraction of whole answers.
+        verdict, which costs a fraction of whole answers. `wait`: the seconds that an answer may wait for a fetch, by
+        default two thirds of `max_wait`; with 0, what is not in the cache has the reason `pending` and is fetched.
         """
-        return self._in_batches(asked, partial(VerdictBatch, fields, self._options.members, self._options.max_wait))
+        options = self._options
+        own_wait = None if wait is None else checked_seconds("wait", wait)
+        return self._in_batches(asked, partial(VerdictBatch, fields, options.members, options.max_wait, wait=own_wait))
 
     def bundle(
         self,

@@ -1,49 +1,55 @@
 """Sorted records in batches, which of them are done, and those that are put off."""
 
 import tempfile
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from robots_decisions.cli.entries import Line, line_of, origin_in
+from robots_decisions.cli.entries import Line, line_of
 
 BATCH_LINES, BATCH_BYTES = 500, 512 * 1024
 """Lines of a batch, and bytes of their records, at most: a batch is one request."""
 
+WAITING_ORIGINS = 16
+"""Origins of a batch of lines that were put off, at most: it is answered when the slowest of them is."""
+
+Placed: TypeAlias = tuple[int, bytes]
+"""A record, and its place in the sorted order."""
+
 
 class Batch(NamedTuple):
-    """Records that are next to each other in the sorted order, in which `start` is the place of the first."""
+    """Records in their sorted order, and their places in it."""
 
-    start: int
+    places: Sequence[int]
     records: Sequence[bytes]
-
-    @property
-    def origin(self) -> str:
-        """The origin that its first line is about."""
-        return origin_in(self.records[0])
 
     def lines(self) -> list[Line]:
         """Its lines."""
         return list(map(line_of, self.records))
 
+    def only(self, chosen: Iterable[int]) -> "Batch":
+        """The records at these indexes."""
+        indexes = list(chosen)
+        return Batch([self.places[at] for at in indexes], [self.records[at] for at in indexes])
+
 
 class PutOff:
-    """Batches to ask later, first in, first out. They are in a temporary file, since they may be many."""
+    """Records to ask about later, first in, first out. They are in a temporary file, since they may be many."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this
-        self._sizes: list[tuple[int, int]] = []
+        self._places = array("q")
 
     def add(self, batch: Batch) -> None:
-        """Add a batch. OSError is raised if there is no room."""
+        """Add the records of a batch. OSError is raised if there is no room."""
         self._file.writelines(batch.records)
-        self._sizes.append((batch.start, len(batch.records)))
+        self._places.extend(batch.places)
 
     def all(self) -> Iterator[Batch]:
-        """All batches; none can be added any more."""
+        """All records, in batches; none can be added any more."""
         self._file.seek(0)
-        for start, count in self._sizes:
-            yield Batch(start, list(islice(self._file, count)))
+        return _grouped(zip(self._places, self._file, strict=True), WAITING_ORIGINS)
 
     def close(self) -> None:
         """Remove the file."""
@@ -71,18 +77,45 @@ class Ranges:
             yield at, count
 
 
+def ranges(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The ranges of ascending places: from a place, and before another."""
+    start = at = places[0]
+    for place in places[1:]:
+        at += 1
+        if place != at:
+            yield start, at
+            start = at = place
+    yield start, at + 1
+
+
 def batches(records: Iterable[bytes], gaps: Iterable[tuple[int, int]]) -> Iterator[Batch]:
     """The sorted records that are in a gap, in batches."""
-    remaining, place = iter(records), 0
+    return _grouped(_within(enumerate(records), gaps), BATCH_LINES)
+
+
+def _within(placed: Iterable[Placed], gaps: Iterable[tuple[int, int]]) -> Iterator[Placed]:
+    remaining, place = iter(placed), 0
     for begins, ends in gaps:
-        batch: list[bytes] = []
-        size = 0
-        for at, record in enumerate(islice(remaining, begins - place, ends - place), begins):
-            batch.append(record)
-            size += len(record)
-            if len(batch) == BATCH_LINES or size > BATCH_BYTES:
-                yield Batch(at + 1 - len(batch), batch)
-                batch, size = [], 0
+        yield from islice(remaining, begins - place, ends - place)
         place = ends
-        if batch:
-            yield Batch(ends - len(batch), batch)
+
+
+def _grouped(placed: Iterable[Placed], origins: int) -> Iterator[Batch]:
+    """Records in batches, of at most so many origins each."""
+    places: list[int] = []
+    records: list[bytes] = []
+    size = seen = 0
+    before = b""
+    for place, record in placed:
+        origin = record[: record.index(b"\t")]
+        if not records or origin != before:
+            seen += 1
+        if len(records) == BATCH_LINES or size > BATCH_BYTES or seen > origins:
+            yield Batch(places, records)
+            places, records, size, seen = [], [], 0, 1
+        places.append(place)
+        records.append(record)
+        size += len(record)
+        before = origin
+    if records:
+        yield Batch(places, records)

@@ -8,6 +8,7 @@ from typing import Any
 
 from robots_decisions import AsyncClient, BundleRow, Unanswered
 from robots_decisions.cli import list_work, rows
+from robots_decisions.cli.asking import Ask
 from robots_decisions.cli.bundle_file import Spool, write_bundle
 from robots_decisions.cli.entries import LISTED_LINE_LIMIT, UNREADABLE, Entry, Line, NotAsked, read_url
 from robots_decisions.cli.failures import ALLOW, ERROR, INTERRUPTED, Failed, Parser
@@ -96,10 +97,10 @@ def _writable(option: str, name: str) -> Path:
     return path
 
 
-def _asking(arguments: argparse.Namespace, at: float | None) -> Callable[[AsyncClient, Sequence[Entry], bool], Any]:
+def _asking(arguments: argparse.Namespace, at: float | None) -> Ask:
     as_of = None if at is None else rfc3339(at)
 
-    def ask(client: AsyncClient, entries: Sequence[Entry], _are_bare: bool) -> Any:
+    def ask(client: AsyncClient, entries: Sequence[Entry], _with_facts: bool, _at_once: bool) -> Any:
         return client.bundle([it.url for it in entries], profile=arguments.profile, as_of=as_of, fetch=arguments.fetch)
 
     return ask

@@ -102,6 +102,7 @@ def _work(arguments: argparse.Namespace) -> Work:
             partial(sink, rows.ORIGIN_COLUMNS),
             _code_of_origins,
             per_origin=True,
+            cached_first=True,
         )
     only = frozenset(arguments.only) if arguments.only else None
     purpose, dialect = arguments.purpose, arguments.dialect
@@ -147,6 +148,7 @@ def _work(arguments: argparse.Namespace) -> Work:
         partial(sink, rows.COLUMNS),
         _code_of_list,
         only=only,
+        cached_first=True,
     )
 
 

@@ -84,11 +84,6 @@ def record_of(number: int, written: bytes, read: ReadEntry) -> bytes | None:
     return b"%b\t%015d\t%015d%b\t%b\n" % (origin, millis, number, _ASKED, json.dumps(entry).encode())
 
 
-def origin_in(record: bytes) -> str:
-    """The origin that a record begins with."""
-    return record[: record.index(b"\t")].decode("utf-8", "replace")
-
-
 def line_of(record: bytes) -> Line:
     """The line of a record."""
     origin, millis, number, content = record[:-1].split(b"\t", 3)

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from robots_decisions import AsyncClient
 from robots_decisions.cli import rows
 from robots_decisions.cli.asking import Ask, Asking, Shape, is_pending
-from robots_decisions.cli.batches import Batch, Ranges, batches
+from robots_decisions.cli.batches import Batch, Ranges, batches, ranges
 from robots_decisions.cli.entries import UNREADABLE, ReadEntry, record_of
 from robots_decisions.cli.failures import INTERRUPTED, Failed, Parser
 from robots_decisions.cli.interrupts import until_interrupted
@@ -73,6 +73,7 @@ class Work(NamedTuple):
     tolerance: float = 0.0
     is_log: bool = False
     per_origin: bool = False
+    cached_first: bool = False
 
 
 def run(arguments: argparse.Namespace, work: Work) -> int:
@@ -183,6 +184,7 @@ class ListWork:
             pending=work.pending,
             concurrency=arguments.concurrency,
             in_order=work.is_log,
+            cached_first=work.cached_first,
         )
         failed: Failed | None = None
         interrupted = False
@@ -242,7 +244,7 @@ class ListWork:
             only = self._work.only
             if only is None or (outcome.kind or "none") in only or (early is not None and self._work.early_too):
                 found.append(self._placed(outcome.row))
-        self._places.append((batch.start, batch.start + len(batch.records)))
+        self._places += ranges(batch.places)
         position = self._sink.write(found)
         if position is not None:
             self._commit(position)
