@@ -8,7 +8,9 @@ import json
 import os
 import pty
 import shlex
+import signal
 import termios
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,35 @@ async def test_dead_site_delays_only_itself(service_url: str, tmp_path: Path) ->
             ended = await running.ended()
     assert ended.code == 0
     assert sorted(json.loads(line)["line"] for line in output.read_text().splitlines()) == list(range(1, 2 * count + 1))
+
+
+async def test_dead_sites_delay_no_line_of_their_batch(service_url: str, tmp_path: Path) -> None:
+    output, state, listed = tmp_path / "out", tmp_path / "state", tmp_path / "list"
+    async with AsyncExitStack() as stack:
+        live = [(await stack.enter_async_context(serve(Site(ROBOTS), host=new_address()))).url for _ in range(4)]
+        gates = [Gate(text(200, ROBOTS)) for _ in live]
+        dead = [
+            (await stack.enter_async_context(serve(gate, host=origin.split("/")[2].split(":")[0]))).url
+            for gate, origin in zip(gates, live, strict=True)
+        ]
+        arguments = ("check", str(listed), *AGENT, "--server", service_url, "--output", str(output))
+        listed.write_text("\n".join(live))
+        assert (await run(*arguments)).code == 0
+        # Sorted by site, those that answer and those that do not alternate in one batch.
+        urls = [f"{origin}/{number}" for pair in zip(live, dead, strict=True) for origin in pair for number in range(5)]
+        listed.write_text("\n".join(urls))
+        resumable = (*arguments, "--state", str(state))
+        async with command(*resumable) as running:
+            await until_so(lambda: output.exists() and output.read_bytes().count(b"\n") >= 20)
+            written = [json.loads(line)["url"] for line in output.read_text().splitlines()]
+            assert sorted(written) == sorted(url for url in urls if url.rpartition("/")[0] in live)
+            running.interrupt(signal.SIGKILL)
+            await running.ended()
+        for gate in gates:
+            gate.open.set()
+        ended = await run(*resumable)
+    assert (ended.code, ended.err) == (0, "40 lines: 40 allow (40 no_match)\n")
+    assert sorted(json.loads(line)["line"] for line in output.read_text().splitlines()) == list(range(1, 41))
 
 
 async def test_each_origin_is_fetched_once(service_url: str) -> None:
