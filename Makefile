@@ -57,19 +57,9 @@ docs: build/tools/.installed ## the documentation as a site, in build/docs/html;
 	@build/tools/venv/bin/python -m tests.docs.search build/docs/html
 	@echo "build/docs/html/index.html"
 
-# The files that the chart shares with kustomize, as copies: each tool reads only its own directory.
-CHART_FILES := $(addprefix deploy/,base/agents.toml base/networkpolicy.yaml base/recheck.toml monitoring/alerts.yaml \
-	monitoring/dashboard.json overlays/dev/valkey.yaml)
-# The URL of the page of alerts, for the links of the alert rules.
-RUNBOOKS ?= docs/reference/alerts.md
-
-generate: $(VENV)/.service ## openapi.json, the chart's copies, the alert rules as a resource of the Prometheus Operator
+generate: $(VENV)/.service ## openapi.json, and the README of the chart
 	$(BIN)/python -m app openapi > openapi.json
-	cp $(CHART_FILES) deploy/helm/robots-decisions/files/
-	@{ printf '%s\n' '# The rules of alerts.yaml for the Prometheus Operator; written by `make generate`.' \
-		'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: robots-decisions' '  labels:' \
-		'    app.kubernetes.io/name: robots-decisions' '    app.kubernetes.io/part-of: robots-decisions' 'spec:'; \
-		sed -e '/^#/d' -e 's/^/  /' -e 's|docs/reference/alerts.md|$(RUNBOOKS)|' deploy/monitoring/alerts.yaml; } > deploy/monitoring/prometheusrule.yaml
+	PYTHONPATH=. $(BIN)/python -m tests.deploy.chart_readme > deploy/helm/robots-decisions/README.md
 
 screenshot: $(VENV)/.dev ## the picture of the page in README.md, taken from the page itself
 	@sh tests/browser/install-chromium.sh

@@ -4,8 +4,8 @@
 # buildx. With --check, only print images that are not pinned, and exit with 1 if there are any.
 set -eu
 
-files="Dockerfile deploy/compose/compose.yaml deploy/overlays/dev/valkey.yaml deploy/redis/valkey.yaml"
-# The service's own image is not included: an overlay pins it (`images: digest:`) once it is pushed.
+files="Dockerfile deploy/compose/compose.yaml deploy/helm/robots-decisions/values.yaml deploy/redis/valkey.yaml"
+# The service's own image is not included: the value image.digest pins it, once it is pushed.
 named() {
     # shellcheck disable=SC2086
     sed -n -E 's/^(ARG BASE=| *image: )([^ ]+:[^ ]+)$/\2/p' $files | sort -u

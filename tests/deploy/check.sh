@@ -6,6 +6,7 @@ set -eu
 
 service=$1
 bin=$2
+mkdir -p "$3"
 out=$(cd "$3" && pwd)
 versions="1.31 1.34 1.37"
 
@@ -24,24 +25,27 @@ if command -v kustomize >/dev/null; then
 elif command -v kubectl >/dev/null; then
     kustomize="kubectl kustomize"
 else
-    fail "The overlays are rendered by kustomize, and there is none: install kustomize, or kubectl 1.27 or later."
+    fail "deploy/redis is rendered by kustomize, and there is none: install kustomize, or kubectl 1.27 or later."
 fi
 
-# promtool is in Debian's package prometheus, which is unpacked but not installed, so that the server is not started.
-promtool=$(command -v promtool || true)
-if [ -z "$promtool" ]; then
-    promtool=$out/prometheus/usr/bin/promtool
-    if [ ! -x "$promtool" ]; then
-        command -v apt-get >/dev/null || fail "The alerts are tested by promtool, and there is none: install Prometheus."
-        echo "unpacking the package prometheus for its promtool" >&2
-        rm -rf "$out/prometheus"
-        mkdir -p "$out/prometheus"
-        cd "$out/prometheus"
-        apt-get download -qq prometheus 2>/dev/null || { as_root apt-get update -qq && apt-get download -qq prometheus; }
-        dpkg-deb -x ./*.deb .
-        cd - >/dev/null
+# promtool and amtool are in Debian's packages prometheus and prometheus-alertmanager, which are unpacked but not installed, so
+# that no server is started.
+unpacked() {
+    found=$(command -v "$1" || true)
+    if [ -z "$found" ]; then
+        found=$out/$2/usr/bin/$1
+        if [ ! -x "$found" ]; then
+            command -v apt-get >/dev/null || fail "The alerts are checked by $1, and there is none: install $2."
+            echo "unpacking the package $2 for its $1" >&2
+            rm -rf "${out:?}/$2"
+            mkdir -p "$out/$2"
+            (cd "$out/$2" && { apt-get download -qq "$2" 2>/dev/null || { as_root apt-get update -qq && apt-get download -qq "$2"; }; } && dpkg-deb -x ./*.deb .)
+        fi
     fi
-fi
+    echo "$found"
+}
+promtool=$(unpacked promtool prometheus)
+amtool=$(unpacked amtool prometheus-alertmanager)
 
 # `config` needs no daemon. Compose 1.29, Debian's version, supports everything in the file except its name.
 if docker compose version >/dev/null 2>&1; then
@@ -70,71 +74,68 @@ python=$(sed -n 's/^version=//p' deploy/image/system.sh)
     fail "A package of the image has no wheel for arm64."
 echo "the packages of the image have wheels for arm64"
 
-"$promtool" check rules deploy/monitoring/alerts.yaml
-(cd deploy/monitoring && "$promtool" test rules alerts_test.yaml)
-"$bin/python" tests/deploy/queries.py <deploy/monitoring/dashboard.json >"$out/queries.yaml"
+chart=deploy/helm/robots-decisions
+"$promtool" check rules $chart/files/alerts.yaml
+(cd tests/deploy && "$promtool" test rules alerts_test.yaml)
+"$bin/python" tests/deploy/queries.py <$chart/files/dashboard.json >"$out/queries.yaml"
 "$promtool" check rules "$out/queries.yaml"
 PYTHONPATH=. "$service/python" -m tests.deploy.exposition | "$promtool" check metrics
 echo "promtool finds nothing against the names of the metrics"
 mkdir -p "$out/prometheus-config"
-cp deploy/compose/prometheus.yaml deploy/monitoring/alerts.yaml "$out/prometheus-config"
+cp deploy/compose/prometheus.yaml $chart/files/alerts.yaml "$out/prometheus-config"
 "$promtool" check config "$out/prometheus-config/prometheus.yaml" >/dev/null
 echo "prometheus.yaml can be read"
+"$amtool" check-config deploy/monitoring/alertmanager.yaml >/dev/null
+echo "alertmanager.yaml can be read"
 
-mkdir -p "$out/rendered" "$out/chart"
-rm -f "$out/rendered"/* "$out/chart"/*
-for overlay in deploy/overlays/*/; do
-    $kustomize "$overlay" >"$out/rendered/$(basename "$overlay").yaml"
-done
-# The optional components, each with the overlay for production.
-for component in adapter scrape; do
-    mkdir -p "$out/$component"
-    cat >"$out/$component/kustomization.yaml" <<EOF
-resources: [$(realpath --relative-to="$out/$component" deploy/overlays/prod)]
-components: [$(realpath --relative-to="$out/$component" "deploy/$component")]
-EOF
-    $kustomize "$out/$component" >"$out/rendered/$component.yaml"
-done
-
-$kustomize deploy/redis >"$out/rendered/redis.yaml"
-
-# The chart renders the same objects. Helm logs each symbolic link in it.
 helm=$(command -v helm || echo "$service/helm")
 [ -x "$helm" ] || fail "The chart is rendered by Helm, which has no package for this platform: install Helm 3."
-chart=deploy/helm/robots-decisions
+mkdir -p "$out/rendered"
+rm -rf "$out/rendered"/*
 chart() {
     name=$1 && shift
-    "$helm" template robots-decisions $chart --kube-version 1.34.0 --namespace robots-dev "$@" >"$out/chart/$name.yaml" 2>"$out/output" ||
-        { grep -v "symbolic link" "$out/output" >&2; fail "The chart does not render what $name has."; }
-    "$bin/python" tests/deploy/chart.py "$out/rendered/$name.yaml" "$out/chart/$name.yaml" ||
-        fail "The chart and the manifests for kustomize differ in what $name has."
+    "$helm" template robots-decisions $chart --kube-version 1.34.0 --namespace robots "$@" >"$out/rendered/$name.yaml" 2>"$out/output" ||
+        { cat "$out/output" >&2; fail "The chart does not render $name."; }
 }
 chart dev --values $chart/values-dev.yaml
+chart small --values $chart/values-dev.yaml --values $chart/values-small.yaml
 chart prod --values $chart/values-prod.yaml
-chart adapter --values $chart/values-prod.yaml --set autoscaling.decisionsPerPod=5000
-chart scrape --values $chart/values-prod.yaml --set monitoring.scrapeAnnotations=true
+chart scale --values $chart/values-prod.yaml --set autoscaling.decisionsPerPod=5000,monitoring.scrapeAnnotations=true
+# With every value that it has.
+chart every-value --values tests/helm/every-value.yaml
 for values in dev prod; do
     "$helm" lint --strict --quiet $chart --values $chart/values-$values.yaml >"$out/output" 2>&1 ||
         { cat "$out/output" >&2; fail "helm lint finds something."; }
 done
-# With every value that it has, and with the fewest.
-"$helm" template robots $chart --kube-version 1.34.0 --values tests/helm/every-value.yaml >"$out/chart/every-value.yaml" 2>"$out/output" ||
-    { cat "$out/output" >&2; fail "The chart does not render every value."; }
-"$helm" template robots $chart --kube-version 1.34.0 --set valkey.enabled=true,allowUnauthenticated=true >"$out/chart/trial.yaml" 2>"$out/output" ||
-    { cat "$out/output" >&2; fail "The chart does not render the fewest values."; }
-echo "the chart renders what the overlays do"
+$kustomize deploy/redis >"$out/rendered/redis.yaml"
+# kustomize takes what the chart renders, as docs/how-to/kubernetes.md says. Policies are checked there, since only it has the
+# namespace.
+kustomized() {
+    mkdir -p "$out/kustomize/$1"
+    cp "$out/rendered/$1.yaml" "$out/kustomize/$1/robots-decisions.yaml"
+    sed -n '/^# kustomization.yaml$/,/^```$/{/^```$/!p;}' docs/how-to/kubernetes.md >"$out/kustomize/$1/kustomization.yaml"
+    $kustomize "$out/kustomize/$1" >"$out/policies/$1.yaml"
+    grep -q "team: crawl" "$out/policies/$1.yaml" || fail "The kustomization of docs/how-to/kubernetes.md changes nothing."
+}
+rm -rf "$out/kustomize" "$out/policies" && mkdir -p "$out/policies"
+chart dev-applied --skip-tests --values $chart/values-dev.yaml
+chart prod-applied --skip-tests --values $chart/values-prod.yaml
+kustomized dev-applied
+kustomized prod-applied
+cp "$out/rendered/redis.yaml" "$out/policies"
+echo "the chart renders"
 
 for version in $versions; do
     # Kubernetes has no schemas of the operator's own kinds, which are checked below, and of the Gateway API: expect
     # warnings about these, and no others.
-    "$bin/kubernetes-validate" --strict --quiet -k "$version" "$out"/rendered/*.yaml "$out"/chart/*.yaml >"$out/output" 2>&1 ||
+    "$bin/kubernetes-validate" --strict --quiet -k "$version" "$out"/rendered/*.yaml "$out"/policies/*.yaml >"$out/output" 2>&1 ||
         { cat "$out/output" >&2; fail "A manifest is not valid for Kubernetes $version."; }
     if grep -v -E "for kind (PrometheusRule|ServiceMonitor|HTTPRoute) with" "$out/output" >&2; then
         fail "A manifest could not be checked for Kubernetes $version."
     fi
 done
-echo "the overlays and the chart are valid for Kubernetes $versions"
-"$bin/python" tests/deploy/operator_objects.py "$out"/rendered/*.yaml "$out"/chart/*.yaml
+echo "the manifests are valid for Kubernetes $versions"
+"$bin/python" tests/deploy/operator_objects.py "$out"/rendered/*.yaml
 # Fields and values that the operator does not have are found.
 for change in s/scrapeTimeout:/scrapeTimout:/ 's/interval: 15s/interval: 15 s/' 's/^\( *\)expr:/\1query:/' s/ServiceMonitor$/ServiceMonitors/; do
     sed "$change" "$out/rendered/prod.yaml" >"$out/wrong.yaml"
@@ -143,6 +144,6 @@ for change in s/scrapeTimeout:/scrapeTimout:/ 's/interval: 15s/interval: 15 s/' 
     fi
 done
 echo "the objects of the Prometheus Operator are valid"
-"$bin/checkov" --config-file .checkov.yaml --directory "$out/rendered"
+"$bin/checkov" --config-file .checkov.yaml --directory "$out/policies"
 "$bin/checkov" --config-file .checkov.yaml --file Dockerfile
 echo "checkov finds nothing"

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-FILES = ("Dockerfile", "deploy/compose/compose.yaml", "deploy/overlays/dev/valkey.yaml", "deploy/redis/valkey.yaml")
+FILES = (
+    "Dockerfile",
+    "deploy/compose/compose.yaml",
+    "deploy/helm/robots-decisions/values.yaml",
+    "deploy/redis/valkey.yaml",
+)
 SKOPEO = """#!/bin/sh
 case "$*" in
     *debian:*) echo "$DEBIAN" ;;

@@ -25,7 +25,7 @@ from tests.docs.examples import ROOT
 from tests.glossary import READ_ELSEWHERE, terms
 
 REFERENCE = ROOT / "docs" / "reference"
-ALERTS = ROOT / "deploy" / "monitoring" / "alerts.yaml"
+ALERTS = ROOT / "deploy" / "helm" / "robots-decisions" / "files" / "alerts.yaml"
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
 
 

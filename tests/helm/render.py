@@ -20,6 +20,21 @@ class Refused(ValueError):
     """Helm renders nothing; the text says why."""
 
 
+class Loader(yaml.CSafeLoader):  # type: ignore[misc]
+    """Refuses a key that is there twice, as kustomize and Flux do."""
+
+
+def mapping(loader: Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    """The mapping at a node. Raises ValueError for a key that is there twice."""
+    found: dict[Any, Any] = loader.construct_mapping(node, deep=True)
+    if len(found) != len(node.value):
+        raise ValueError(f"a key of {sorted(found)} is there twice {node.start_mark}")
+    return found
+
+
+Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+
+
 @cache
 def rendered(*values: str, release: str = "robots-decisions", files: tuple[str, ...] = (), chart: Path = CHART) -> str:
     """What `helm template` prints with these values (`--set-json`, or `--set`). Raises Refused."""
@@ -40,9 +55,7 @@ def rendered(*values: str, release: str = "robots-decisions", files: tuple[str, 
 
 def objects(*values: str, **options: Any) -> dict[tuple[str, str], Any]:
     """The rendered objects by kind and name."""
-    documents = [
-        document for document in yaml.load_all(rendered(*values, **options), yaml.CSafeLoader) if document is not None
-    ]
+    documents = [document for document in yaml.load_all(rendered(*values, **options), Loader) if document is not None]
     found = {(document["kind"], document["metadata"]["name"]): document for document in documents}
     assert len(found) == len(documents), "two objects have one name"
     return found

@@ -9,6 +9,7 @@ from tests.helm.render import CHART, TRIAL, Refused, rendered
 
 STORE = 'networkPolicy.store=[{"ipBlock": {"cidr": "10.20.0.0/24"}}]'
 PRODUCTION = ("storeSecret=store", "apiKeysSecret=keys", STORE)
+HOSTS = 'ingress.hosts=["robots.example.com"]'
 CONTROLLER = 'networkPolicy.ingressController=[{"podSelector": {}}]'
 PARENT = 'gateway.parentRefs=[{"name": "web"}]'
 EVERYONE = 'networkPolicy.extraIngress=[{"from": [{"podSelector": {}}]}]'
@@ -32,7 +33,8 @@ URL_VARIABLE = 'extraEnv=[{"name": "REDIS_URL", "valueFrom": {"secretKeyRef": {"
         ((*TRIAL, "storeSecret=store"), "valkey.enabled starts a store"),
         ((*TRIAL, f"{URL}://h"), "valkey.enabled starts a store"),
         ((*TRIAL, "storePasswordKey=password"), "set storeSecret, too"),
-        ((*TRIAL, "ingress.enabled=true"), "keeps out the Ingress: set networkPolicy.ingressController"),
+        ((*TRIAL, "ingress.enabled=true", HOSTS), "keeps out the Ingress: set networkPolicy.ingressController"),
+        ((*TRIAL, "ingress.enabled=true", CONTROLLER), "set ingress.hosts"),
         ((*TRIAL, "gateway.enabled=true", PARENT), "keeps out the Gateway: set networkPolicy.ingressController"),
         ((*TRIAL, "gateway.enabled=true", CONTROLLER), "set gateway.parentRefs"),
         ((*TRIAL, "tracing.endpoint=http://h:4318"), "no collector of traces: set tracing.collector"),
@@ -81,9 +83,9 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         ("apiKeysSecret=keys", STORE, f"{URL}://user@h:6379"),
         ("apiKeysSecret=keys", STORE, URL_VARIABLE),
         (*PRODUCTION, f"{URL}://user@h:6379/0?ssl_ca_certs=/run/secrets/robots/ca.crt", "storePasswordKey=password"),
-        (*TRIAL, "ingress.enabled=true", CONTROLLER),
-        (*TRIAL, "ingress.enabled=true", EVERYONE),
-        (*TRIAL, "ingress.enabled=true", "networkPolicy.enabled=false"),
+        (*TRIAL, "ingress.enabled=true", HOSTS, CONTROLLER),
+        (*TRIAL, "ingress.enabled=true", HOSTS, EVERYONE),
+        (*TRIAL, "ingress.enabled=true", HOSTS, "networkPolicy.enabled=false"),
         (*TRIAL, "gateway.enabled=true", PARENT, CONTROLLER),
         (*TRIAL, "tracing.endpoint=http://h:4318", 'tracing.collector=[{"podSelector": {}}]'),
         (*TRIAL, "autoscaling.minReplicas=3", "autoscaling.maxReplicas=3"),
@@ -108,7 +110,11 @@ def test_settings_are_the_settings_of_the_service() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "settings.WORKERS=2",
+        "settings.WORKERS=[2]",
+        "strategy.type=Rolling",
+        "autoscaling.behavior.down=1",
+        "lifecycle.preStart=1",
+        "extraObjects=[1]",
         'settings.MEMORY_BYTS="1000"',
         'settings.memory_bytes="1000"',
         'settings.OTEL="1000"',

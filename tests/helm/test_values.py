@@ -19,9 +19,12 @@ SWITCHES = {
     "image.digest": f"sha256:{'0' * 64}",
     "allowUnauthenticated": "false",
     "valkey.enabled": "false",
+    "valkey.image": "images.example.com/valkey:9",
+    "valkey.resources": '{"limits": {"memory": "1Gi"}}',
     "autoscaling.enabled": "false",
     "replicaCount": "7",
     "podDisruptionBudget.enabled": "false",
+    "serviceAccount.create": "false",
     "networkPolicy.enabled": "false",
     "monitoring.rules": "false",
 }
@@ -119,11 +122,3 @@ def test_alerts_link_to_the_page_that_is_set() -> None:
     links = [rule["annotations"]["runbook_url"] for rule in alerts]
     assert links
     assert all(link.startswith(f"{page}#robots") for link in links)
-
-
-@pytest.mark.parametrize(
-    ("values", "most"), [((), 13), (("autoscaling.maxReplicas=40",), 41), (("autoscaling.enabled=false",), 4)]
-)
-def test_pace_instances_is_the_maximum_of_pods(values: tuple[str, ...], most: int) -> None:
-    found = objects(*TRIAL, *values)["ConfigMap", "robots-decisions-settings"]
-    assert found["data"]["PACE_INSTANCES"] == str(most)

@@ -26,31 +26,41 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: store
 {{- end }}
 
-{{- define "robots.labels" -}}
-app.kubernetes.io/name: {{ include "robots.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-{{ include "robots.commonLabels" . }}
+{{- define "robots.serviceAccount" -}}
+{{ .Values.serviceAccount.name | default (ternary (include "robots.fullname" .) "default" .Values.serviceAccount.create) }}
 {{- end }}
 
-{{- define "robots.commonLabels" -}}
-app.kubernetes.io/part-of: robots-decisions
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{- define "robots.labels" -}}
+{{ include "robots.labelsWith" (dict "top" . "own" dict) }}
+{{- end }}
+
+{{- /* The labels of an object, with its own, which take precedence. Each key is there once. */}}
+{{- define "robots.labelsWith" -}}
+{{- with .top }}
+{{- $labels := dict
+  "app.kubernetes.io/name" (include "robots.name" .)
+  "app.kubernetes.io/instance" .Release.Name
+  "app.kubernetes.io/part-of" "robots-decisions"
+  "app.kubernetes.io/version" .Chart.AppVersion
+  "app.kubernetes.io/managed-by" .Release.Service
+  "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version) }}
+{{- toYaml (mustMergeOverwrite (deepCopy .Values.commonLabels) $labels $.own) }}
 {{- end }}
 {{- end }}
 
 {{- define "robots.image" -}}
 {{- with .Values.image -}}
-{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{ with .registry }}{{ . }}/{{ end }}{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
 
-{{- /* The most pods at once: those of the autoscaler, and one more during a rollout. */}}
+{{- /* The most pods at once: those of the autoscaler, and those that a rollout adds. */}}
 {{- define "robots.instances" -}}
-{{- add1 (ternary .Values.autoscaling.maxReplicas .Values.replicaCount .Values.autoscaling.enabled) }}
+{{- $pods := ternary .Values.autoscaling.maxReplicas .Values.replicaCount .Values.autoscaling.enabled | int }}
+{{- $surge := dig "rollingUpdate" "maxSurge" "25%" .Values.strategy | toString }}
+{{- if eq (get .Values.strategy "type") "Recreate" }}{{ $surge = "0" }}{{ end }}
+{{- if hasSuffix "%" $surge }}{{ $surge = divf (mul $pods (trimSuffix "%" $surge)) 100 | ceil }}{{ end }}
+{{- add $pods ($surge | int) }}
 {{- end }}
 
 {{- /* The environment of the service, as YAML. */}}
@@ -69,5 +79,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if .Values.archiveClaim }}{{- $_ := set $settings "ARCHIVE" "/var/lib/robots/archive" }}{{- end }}
 {{- if .Values.allowUnauthenticated }}{{- $_ := set $settings "ALLOW_UNAUTHENTICATED" "1" }}{{- end }}
 {{- with .Values.tracing.endpoint }}{{- $_ := set $settings "OTEL_EXPORTER_OTLP_ENDPOINT" . }}{{- end }}
-{{- toYaml (mergeOverwrite $settings .Values.settings) }}
+{{- range $name, $value := .Values.settings }}
+  {{- /* Helm reads every number of a file as a floating-point one. */}}
+  {{- if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ $value = int64 $value }}{{ end }}
+  {{- $_ := set $settings $name (toString $value) }}
+{{- end }}
+{{- toYaml $settings }}
 {{- end }}

@@ -28,6 +28,9 @@
 {{- if and $policy.enabled .Values.gateway.enabled (not $policy.ingressController) (not $policy.extraIngress) }}
   {{- $problems = append $problems "The network policy keeps out the Gateway: set networkPolicy.ingressController to its pods." }}
 {{- end }}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) }}
+  {{- $problems = append $problems "ingress.enabled needs a host: set ingress.hosts, for example [robots.example.com]." }}
+{{- end }}
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}
   {{- $problems = append $problems "gateway.enabled needs a Gateway: set gateway.parentRefs, for example [{name: web, namespace: gateways}]." }}
 {{- end }}
