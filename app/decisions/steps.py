@@ -29,7 +29,7 @@ class Pipeline:
 
     def __call__(self, question: Question, file: CachedFile, now: float) -> Decision:
         """The decision at `now` (Unix seconds)."""
-        decision = self.evaluate(question, file, now)
+        decision = evaluate(question, file, now, forbidden=self._forbidden)
         for step in self._steps:
             decision = step(decision)
         return decision

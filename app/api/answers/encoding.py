@@ -90,7 +90,8 @@ class AnswerEncoder:
         """Encode the answer to `GET /v1/allowed`, with its details if `explained`; only `fields`, unless None."""
         if explained or not _has_fragments(decision):
             return answer_out(decision, explained=explained).model_dump_json(include=fields).encode()
-        members = self._members(decision, *self._cached(decision), with_robots=fields is None or "robots" in fields)
+        row, file = self._cached(decision)
+        members = self._members(decision, row, file, fields is None or "robots" in fields)
         if fields is not None:
             members = {name: value for name, value in members.items() if name in fields}
         return msgspec.json.encode(members)
@@ -102,11 +103,11 @@ class AnswerEncoder:
             lasting = out.model_dump_json(exclude={"robots": set(VOLATILE)})
             return out.model_dump_json().encode(), tag_of(lasting.encode())
         row, file = self._cached(decision)
-        members = self._members(decision, row, file)
+        members = self._members(decision, row, file, True)
         own = [members.get(name) for name in ("url", "purposes", "edge")]
         return msgspec.json.encode(members), tag_of(row.digest, file.digest, msgspec.json.encode(own))
 
-    def _members(self, decision: Decision, row: _Row, file: _File, *, with_robots: bool = True) -> _Members:
+    def _members(self, decision: Decision, row: _Row, file: _File, with_robots: bool) -> _Members:
         members = row.members.copy()
         members["url"] = decision.question.target.url
         if decision.purposes is None:
