@@ -2,12 +2,12 @@
 
 import random
 import select
+import shutil
 import signal
 import socket
 import socketserver
 import ssl
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,9 +24,8 @@ import trustme
 from redis import Redis
 from redis.exceptions import RedisError
 
-from app.store import embedded_guard
 from app.store.connect import Client, connect
-from app.store.embedded import server_binary
+from app.store.embedded import release, server_binary, start_watched
 
 MASTER = "main"
 PASSWORD = "p@ss:wörd/?"
@@ -88,7 +87,7 @@ class Node:
 def node(*, port: int | None = None, password: str = PASSWORD, config: str = "", **options: str) -> Iterator[Node]:
     """A running server, with `config` in a file or options on its command line.
 
-    Its parent is the guard of the embedded server, so it stops even if the tests are killed.
+    It stops even if the tests are killed, as the embedded server does.
     """
     port = free_port() if port is None else port
     directory = Path(tempfile.mkdtemp(prefix="robots-test-"))
@@ -100,25 +99,17 @@ def node(*, port: int | None = None, password: str = PASSWORD, config: str = "",
         options = {"requirepass": password, "masterauth": password, "save": "", **options}
     every = {"port": str(port), "bind": "127.0.0.1", "dir": str(directory), **options}
     arguments += [part for name, value in every.items() for part in (f"--{name.replace('_', '-')}", value)]
-    guard = subprocess.Popen(
-        [sys.executable, "-I", "-S", embedded_guard.__file__, "2", str(directory), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-    )
+    server = start_watched(arguments, directory, 2, subprocess.DEVNULL)
     admin = Redis(port=port, password=password, socket_timeout=2.0)
     try:
         eventually(f"a server answers on port {port}", lambda: bool(admin.ping()))
-        [process] = psutil.Process(guard.pid).children()
-        yield Node(port, admin, process)
+        yield Node(port, admin, psutil.Process(server.pid))
     finally:
         admin.close()
-        # The test may have suspended or killed it.
-        with suppress(psutil.Error):
-            for child in psutil.Process(guard.pid).children():
-                child.kill()
-        assert guard.stdin is not None
-        guard.stdin.close()
-        guard.wait()
+        server.kill()  # the test may have suspended it
+        server.wait()
+        release(server)
+        shutil.rmtree(directory)
 
 
 @asynccontextmanager

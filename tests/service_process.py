@@ -50,7 +50,7 @@ class Process:
     def signal(self, number: int) -> str:
         """Send a signal to the session of `make run`, and return the output until all its processes have exited.
 
-        The guard of the embedded server holds the same standard error: this returns when it, too, is gone.
+        The shell that watches the embedded server holds the same standard error: this returns when it is gone, too.
         """
         os.killpg(self.process.pid, number)
         rest, _ = self.process.communicate()

