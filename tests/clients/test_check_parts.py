@@ -207,6 +207,7 @@ def test_the_beginning_of_a_line_that_was_cut_is_not_asked(spaces: int, tmp_path
     listed = tmp_path / "list"
     listed.write_bytes(b" " * spaces + url + b"a" * 20)
     [(_, written)] = Sources([str(listed)]).lines(LISTED_LINE_LIMIT)
+    assert isinstance(written, bytes)
     with pytest.raises(NotAsked, match="is longer than 16384 bytes"):
         read_url(written)
 

@@ -90,6 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _work(arguments: argparse.Namespace) -> Work:
     if arguments.log and arguments.origins_only:
         raise Failed("--log and --origins-only exclude each other.")
+    if arguments.log and arguments.column is not None:
+        raise Failed("--column is for lists: a log has members of its own.")
     sink = partial(_open, arguments)
     if arguments.origins_only:
         agent = arguments.agent or WARM_AGENT

@@ -63,15 +63,19 @@ def read_url(written: bytes) -> Entry | None:
     url = text.decode("utf-8", "replace")
     if len(text) > URL_LIMIT or len(written) >= LISTED_LINE_LIMIT:  # of a longer line, only the beginning is read
         raise NotAsked(UNREADABLE, f"{url[:100]!r} is longer than {URL_LIMIT} bytes.")
+    if b"\n" in text:  # of a table
+        raise NotAsked(UNREADABLE, f"{url[:100]!r} has a line break.")
     return Entry(url)
 
 
-def record_of(number: int, written: bytes, read: ReadEntry) -> bytes | None:
+def record_of(number: int, written: bytes | NotAsked, read: ReadEntry) -> bytes | None:
     """The record of a line, which sorts by origin, time and number; None for a line without one.
 
     Its fields stand between tabs: the origin, the milliseconds of a fetch, the number, and the entry.
     """
     try:
+        if isinstance(written, NotAsked):
+            raise written
         entry = read(written)
     except NotAsked as error:
         return b"\t\t%015d%b\t%b\n" % (number, _NOT_ASKED, json.dumps((error.reason, error.detail)).encode())

@@ -39,7 +39,14 @@ def add_common(parser: Parser) -> None:
         "inputs",
         metavar="FILE",
         nargs="+",
-        help="URLs or hosts, one per line, # for comments; - for standard input; gzip is read; or a URL itself",
+        help="URLs or hosts, one per line, # for comments, or Parquet; - for standard input; gzip is read; s3://... or "
+        "@https://... for a list at a URL; or a URL itself",
+    )
+    parser.add_argument(
+        "--column",
+        metavar="NAME",
+        help="the files are tables: the column of CSV or Parquet, or the member of JSON lines or of a CDX index, that "
+        "has the URL; default url for Parquet",
     )
     add_server(parser)
     parser.add_argument("--state", metavar="FILE", help="record what is done in FILE, so that the same command resumes")
@@ -79,7 +86,7 @@ class Work(NamedTuple):
 def run(arguments: argparse.Namespace, work: Work) -> int:
     """Do the work, and print a summary on standard error; return the exit code. Raise Failed."""
     _check_files(arguments)
-    sources = Sources(arguments.inputs)
+    sources = Sources(arguments.inputs, arguments.column, tables=not work.is_log)
     clients = [_client(arguments, unreachable) for unreachable in ("fail", "wait")]
     sorter = _sorted(sources, work)
     with StateFile(arguments.state) as state:
@@ -213,7 +220,7 @@ class ListWork:
         given = {
             name: value
             for name, value in vars(self._arguments).items()
-            if name not in {"inputs", "run", "state", "concurrency", "server"}
+            if name not in {"inputs", "column", "run", "state", "concurrency", "server"}
         }
         done = self._state.load({"lines": self._sorter.digest if self._arguments.state else "", **given})
         if done is None:

@@ -1,26 +1,39 @@
-"""Lines of files and of standard input, which gzip may have compressed."""
+"""Lines of files, here or at a URL, and of standard input, which gzip may have compressed; and the URLs of tables."""
 
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from io import BufferedIOBase, BufferedReader
+from io import SEEK_SET, BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
+from typing import Any, cast
 
+from robots_decisions.cli.columns import PARQUET, TABLE_LINE_LIMIT, Value, column_of, parquet_column
 from robots_decisions.cli.failures import Failed
+from robots_decisions.cli.options import printable
+from robots_decisions.question import without_credentials
 
 _GZIP = b"\x1f\x8b"
-_ERRORS = (OSError, EOFError, zlib.error)  # the last two are those of damaged gzip files
+_ERRORS = (OSError, EOFError, ValueError, zlib.error)  # those but the first are of damaged files
+_AT_URL = re.compile(r"@(https?://.*)|((?!https?://)[a-z][a-z0-9+.-]+://.*)", re.DOTALL)
+"""`@` and a URL that is to be read, or a URL of another scheme, such as s3."""
 
 
 class Sources:
-    """Files, `-` for standard input, or the lines themselves, such as a URL. Lines are numbered through."""
+    """Files, `-` for standard input, URLs to read, or the lines themselves, such as a URL. Lines are numbered through.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    With a `column`, and of Parquet files, the lines are those of a table, of which each has a URL.
+    """
+
+    def __init__(self, names: Sequence[str], column: str | None = None, *, tables: bool = True) -> None:
+        """`tables`: whether a Parquet file may be read."""
         self._names = names
+        self._column = column
+        self._tables = tables
         self._begins: list[int] = []
 
-    def lines(self, limit: int) -> Iterator[tuple[int, bytes]]:
+    def lines(self, limit: int) -> Iterator[tuple[int, Value]]:
         """The lines and their numbers; of one that is longer than `limit` bytes, the first `limit`. Raise Failed."""
         number = 0
         for name in self._names:
@@ -30,16 +43,33 @@ class Sources:
                     number += 1
                     yield number, line
                 continue
+            at = _AT_URL.fullmatch(name)
+            shown = name if at is None else without_credentials(at[1] or at[2])
             try:
-                with _open(name) as source:
-                    for written in _bounded(source, limit):
+                with _opened(at[1] or at[2]) if at is not None else _open(name) as source:
+                    for written in self._values(source, limit):
                         number += 1
                         yield number, written
+            except Failed as error:
+                raise Failed(f"{shown}: {error}") from None
             except _ERRORS as error:
                 reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
                 read = number - self._begins[-1]
                 until = f" It was read up to line {read}." if read else ""
-                raise Failed(f"Cannot read {name}: {reason.rstrip('.')}.{until}") from None
+                raise Failed(f"Cannot read {shown}: {reason.rstrip('.')}.{until}") from None
+
+    def _values(self, source: BufferedReader, limit: int) -> Iterator[Value]:
+        start = source.peek(len(PARQUET))
+        if start.startswith(PARQUET):
+            if not self._tables:
+                raise Failed("A Parquet file is no log.")
+            if not source.seekable():
+                raise Failed("A Parquet file cannot be read from a pipe. Name the file.")
+            return parquet_column(source, self._column)
+        text = cast("BufferedIOBase", gzip.GzipFile(fileobj=source)) if start.startswith(_GZIP) else source
+        if self._column is not None:
+            return column_of(_bounded(text, TABLE_LINE_LIMIT), self._column)
+        return _bounded(text, limit)
 
     @property
     def are_several(self) -> bool:
@@ -52,9 +82,20 @@ class Sources:
         return self._names[at].encode("utf-8", "backslashreplace").decode(), number - self._begins[at]
 
 
-def _open(name: str) -> BufferedIOBase:
-    raw = BufferedReader(open(sys.stdin.fileno(), "rb", 0, closefd=False)) if name == "-" else Path(name).open("rb")  # noqa: SIM115
-    return gzip.GzipFile(fileobj=raw) if raw.peek(len(_GZIP)).startswith(_GZIP) else raw
+def _open(name: str) -> BufferedReader:
+    return BufferedReader(open(sys.stdin.fileno(), "rb", 0, closefd=False)) if name == "-" else Path(name).open("rb")
+
+
+def _opened(url: str) -> BufferedReader:
+    """What is at a URL. Raise Failed if it cannot be read."""
+    try:
+        import fsspec
+    except ImportError:
+        raise Failed("A list at a URL is read with fsspec: install robots-decisions[cli,remote].") from None
+    try:
+        return BufferedReader(_Remote(fsspec.open(url, "rb").open(), url))
+    except Exception as error:  # noqa: BLE001 - each file system has errors of its own, such as aiohttp's or botocore's
+        raise _unreadable(error, url) from None
 
 
 def _bounded(source: BufferedIOBase, limit: int) -> Iterator[bytes]:
@@ -62,3 +103,40 @@ def _bounded(source: BufferedIOBase, limit: int) -> Iterator[bytes]:
         yield written
         while written and not written.endswith(b"\n"):
             written = source.readline(limit)
+
+
+class _Remote(RawIOBase):
+    """A file at a URL. Its errors are Failed."""
+
+    def __init__(self, file: Any, url: str) -> None:
+        self._file = file
+        self._url = url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._file.read(len(buffer))
+        except Exception as error:  # noqa: BLE001 - see above
+            raise _unreadable(error, self._url) from None
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _unreadable(error: Exception, url: str) -> Failed:
+    reason = str(error).replace(url, without_credentials(url))
+    return Failed(f"It cannot be read ({type(error).__name__}: {printable(reason[:300])}).")
