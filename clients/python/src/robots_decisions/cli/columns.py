@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -18,9 +17,8 @@ PARQUET = b"PAR1"
 URL_COLUMN = "url"
 """The column of a Parquet file that is read unless another one is named."""
 
-_CDX_HEAD = re.compile(rb" ?CDX(?: \S)+\s*")
-_CDX_LINE = re.compile(rb"\S+ [0-9]{1,14} (\S.*)", re.DOTALL)
 _CDX_URL = b"a"  # the letter of the original URL
+_CDX_TIME = 14  # digits
 _PARQUET_ROWS = 8192
 
 Value: TypeAlias = "bytes | NotAsked"
@@ -68,13 +66,13 @@ def _reader(first: bytes, column: str) -> tuple[Callable[[bytes], Value], bool]:
     """How lines are read, by the first of them, and whether that is a head. Raise Failed."""
     if first.lstrip().startswith(b"{"):
         return lambda text: _member(text, column), False
-    if _CDX_HEAD.fullmatch(first):
+    if first.split()[0] == b"CDX":
         letters = first.split()[1:]
         if _CDX_URL not in letters:
             raise Failed("The CDX file has no field 'a', the original URL.")
         at = letters.index(_CDX_URL)
         return lambda text: _field(text.split(b" "), at), True
-    if _CDX_LINE.fullmatch(first):
+    if _cdx_fields(first):
         return lambda text: _of_cdx(text, column), False
     delimiter = "\t" if b"\t" in first else ","
     names = _fields(first, delimiter)
@@ -85,11 +83,18 @@ def _reader(first: bytes, column: str) -> tuple[Callable[[bytes], Value], bool]:
     return lambda text: _field(_fields(text, delimiter), at), True
 
 
+def _cdx_fields(text: bytes) -> bytes:
+    """What follows the key and the time of a line of a CDX index; empty if the line is none."""
+    key, _, rest = text.partition(b" ")
+    time, _, fields = rest.partition(b" ")
+    return fields if key and time.isdigit() and len(time) <= _CDX_TIME else b""
+
+
 def _of_cdx(text: bytes, column: str) -> Value:
-    found = _CDX_LINE.fullmatch(text)
-    if found is None:
+    fields = _cdx_fields(text)
+    if not fields:
         return NotAsked(UNREADABLE, "The line is none of a CDX index.")
-    return _member(found[1], column) if found[1].startswith(b"{") else found[1].split(b" ", 1)[0]
+    return _member(fields, column) if fields.startswith(b"{") else fields.split(b" ", 1)[0]
 
 
 def _member(text: bytes, column: str) -> Value:

@@ -1,7 +1,6 @@
 """Lines of files, here or at a URL, and of standard input, which gzip may have compressed; and the URLs of tables."""
 
 import gzip
-import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,8 +15,6 @@ from robots_decisions.question import without_credentials
 
 _GZIP = b"\x1f\x8b"
 _ERRORS = (OSError, EOFError, ValueError, zlib.error)  # those but the first are of damaged files
-_AT_URL = re.compile(r"@(https?://.*)|((?!https?://)[a-z][a-z0-9+.-]+://.*)", re.DOTALL)
-"""`@` and a URL that is to be read, or a URL of another scheme, such as s3."""
 
 
 class Sources:
@@ -43,10 +40,10 @@ class Sources:
                     number += 1
                     yield number, line
                 continue
-            at = _AT_URL.fullmatch(name)
-            shown = name if at is None else without_credentials(at[1] or at[2])
+            url = _url_to_read(name)
+            shown = name if url is None else without_credentials(url)
             try:
-                with _opened(at[1] or at[2]) if at is not None else _open(name) as source:
+                with _open(name) if url is None else _opened(url) as source:
                     for written in self._values(source, limit):
                         number += 1
                         yield number, written
@@ -80,6 +77,14 @@ class Sources:
         """The file of a line, with escapes for bytes that are not UTF-8, and its number there."""
         at = max(i for i, begins in enumerate(self._begins) if begins < number)
         return self._names[at].encode("utf-8", "backslashreplace").decode(), number - self._begins[at]
+
+
+def _url_to_read(name: str) -> str | None:
+    """The URL behind an `@`, or of another scheme than http, such as s3; None for other names."""
+    if name.startswith(("@http://", "@https://")):
+        return name[1:]
+    scheme, separator, _ = name.partition("://")
+    return name if separator and scheme.isascii() and scheme.replace("+", "").isalnum() else None
 
 
 def _open(name: str) -> BufferedReader:
