@@ -96,6 +96,17 @@ async def test_csv_has_the_members_of_the_json_lines(service_url: str, tmp_path:
     ]
 
 
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@"])
+async def test_csv_has_no_formulas(begin: str, service_url: str) -> None:
+    listed = begin + 'HYPERLINK("http://x/")'
+    arguments = ("check", "-", *AGENT, "--server", service_url)
+    ended = await run(*arguments, "--format", "csv", given=listed.encode())
+    as_json = await run(*arguments, given=listed.encode())
+    [row] = csv.DictReader(ended.out.splitlines())
+    assert (row["url"], row["reason"]) == (f"'{listed}", "unreadable")
+    assert [row["url"] for row in as_json.rows()] == [listed]
+
+
 async def test_purpose_dialect_and_fallback_are_asked_for(service_url: str) -> None:
     robots = "User-agent: SecondBot\nContent-Usage: train-ai=n\nDisallow: /*.pdf\n"
     async with serve(Site(robots), host=new_address()) as origin:

@@ -19,6 +19,10 @@ PART_ROWS = 50_000
 """Rows of a file of Parquet, about."""
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a formula begins with."""
+
+
 class Sink(Protocol):
     """Takes rows. OSError is raised as it comes."""
 
@@ -47,8 +51,13 @@ def _json_lines(rows: Sequence[Row]) -> bytes:
 
 def _csv_lines(rows: Sequence[Row]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(row.values() for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(map(_in_spreadsheet, row.values()) for row in rows)
     return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _in_spreadsheet(value: Any) -> Any:
+    """The value as text that no spreadsheet takes for a formula: lists and rules of sites may have any text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 class _Lines:
