@@ -56,6 +56,13 @@ class Archive:
         """The versions of an origin; what is read of the index is held for the next question."""
         return ArchivedPast(self._files, origin)
 
+    def lacks(self, span: ArchiveSpan) -> bool:
+        """Whether another content, or none, is in use at the end of this span."""
+        in_use = InUse(span.last_seen)
+        _find(IndexReader(self._files, span.origin), span.last_seen, in_use)
+        place = in_use.place
+        return place is None or place.digest != span.digest or place.last_seen < span.first_seen
+
     def verify(self) -> Iterator[Damage | None]:
         """Check every line and every file: for each, None or what is wrong with it."""
         for name in self._files.names(LOG):
@@ -120,9 +127,7 @@ class ArchivedPast:
         It is the same object as that of the question before if it is the same version.
         """
         in_use = InUse(at)
-        self._index.nearest(at, in_use.see, later=False)
-        for place in self._index.covering(at):
-            in_use.see(place)
+        _find(self._index, at, in_use)
         found = in_use.place
         return None if found is None or at > found.last_seen + KEEP else self._read(found)
 
@@ -169,6 +174,13 @@ class ArchivedPast:
             return None
         body = b"" if span.body is None else self._files.read(object_name(span.body))
         return None if body is None else span.version(body)
+
+
+def _find(index: IndexReader, at: float, in_use: InUse) -> None:
+    """Show the spans that may be in use at an instant."""
+    index.nearest(at, in_use.see, later=False)
+    for place in index.covering(at):
+        in_use.see(place)
 
 
 def object_name(body: str) -> str:

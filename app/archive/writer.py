@@ -1,23 +1,34 @@
-"""Write what fetches find to the archive, in the background; no answer waits for it."""
+"""Write what fetches find and callers send to the archive, in the background; no answer to a question waits for it."""
 
 import asyncio
 import logging
+import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from itertools import count
 from typing import Final, NamedTuple
 
 from app.archive.archive import SEEN_EVERY, Archive
 from app.archive.span import LONGEST_LINE, ArchiveSpan, span_of
 from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import Snapshot
-from app.loop.background import BackgroundTask, Surviving, in_daemon_thread, periodically
+from app.loop.admission import Admission, Overloaded, Refused, ignore
+from app.loop.background import BackgroundTask, Surviving, cancel_and_wait, in_daemon_thread, periodically
+from robots_core.content import digest
 from robots_core.origin import Origin
 
 WAITING_ARCHIVE_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of versions that wait while the archive is full or slow; further ones are lost, counted and named."""
+"""Bytes of versions that wait while the archive is full or slow; further ones are lost, counted and named.
+
+They are shared by the callers whose questions led to them. What callers send has as much room of its own, and waits.
+"""
+
+COPIES_WAITING: Final = 64
+COPY_WAIT: Final = 5.0
+"""Copies of callers that wait for room, and the seconds; then they are refused."""
 
 ARCHIVE_EVERY: Final = 1.0
 """Seconds between two writes, and before one that failed is tried again."""
@@ -31,18 +42,32 @@ KNOWN_ORIGINS: Final = 50_000
 
 _OVERHEAD: Final = 2048  # bytes of a span and its objects, besides its line and the body
 
+_TOO_SLOW: Final = "it takes versions too slowly, or not at all"
+
 _log = logging.getLogger(__name__)
 
 
 class _Pending(NamedTuple):
+    """A version that waits, with its number in their order.
+
+    `caller`: for whom. `is_known`: another process found it, and may have written it.
+    """
+
     span: ArchiveSpan
     body: bytes | None
     size: int
     since: float
+    number: int
+    caller: str
+    is_copy: bool
+    is_known: bool
 
 
 class ArchiveWriter:
-    """Notes what fetches found. `lost` is called for each version that is not written; `monotonic` is in seconds."""
+    """Notes what fetches found and callers sent.
+
+    `lost` is called for each version that is not written; `monotonic` is in seconds.
+    """
 
     def __init__(
         self,
@@ -53,8 +78,13 @@ class ArchiveWriter:
         monotonic: Callable[[], float] = time.monotonic,
         waiting_bytes: int = WAITING_ARCHIVE_BYTES,
         every: float = ARCHIVE_EVERY,
+        copy_wait: float = COPY_WAIT,
+        refused: Refused = ignore,
     ) -> None:
-        """`process` names this process among all that write to the archive; the rest: see the constants."""
+        """`process` names this process among all that write to the archive; the rest: see the constants.
+
+        `refused` is called with "archive" for each copy that finds no room.
+        """
         self._archive = archive
         self._process = process
         self._lost = lost
@@ -63,8 +93,17 @@ class ArchiveWriter:
         self._every = every
         self._waiting: deque[_Pending] = deque()
         self._known: BoundedDict[str, tuple[str, int]] = BoundedDict(KNOWN_ORIGINS)
+        self._bytes: Counter[str] = Counter()  # of what waits, by caller
+        self._copies_room = waiting_bytes
+        self._copy_turns = Admission(1, COPIES_WAITING, self._refusal)
+        self._copy_wait = copy_wait
+        self._refused = refused
+        self._numbers = count()
+        self._tried = asyncio.Event()  # set after each write
         self._writing = asyncio.Lock()
-        self._failing = False
+        self._under_way = 0  # the first that wait are being written
+        self._flushing: asyncio.Task[None] | None = None
+        self._failing = self._hanging = False
         self._at_once = SPANS_PER_WRITE
 
     @property
@@ -72,14 +111,71 @@ class ArchiveWriter:
         """Seconds for which the oldest version that is not written yet has waited."""
         return self._monotonic() - self._waiting[0].since if self._waiting else 0.0
 
-    def note(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Write what a fetch found, unless it is known and was noted within SEEN_EVERY."""
-        with Surviving(BackgroundTask.ARCHIVE, origin.key):
-            self._note(origin, snapshot)
-
-    def _note(self, origin: Origin, snapshot: Snapshot) -> None:
+    def note(self, origin: Origin, snapshot: Snapshot, caller: str = "") -> None:
+        """Write what a fetch for this caller found, unless it is known and was noted within SEEN_EVERY."""
         if snapshot.failing is not None and snapshot.fetched_at < snapshot.failing.last_at:
             return  # the fetch failed, and the copy is as old as before
+        with Surviving(BackgroundTask.ARCHIVE, origin.key):
+            self._note(origin, snapshot, caller)
+
+    def note_known(self, origin: Origin, snapshot: Snapshot) -> None:
+        """Write what another process found, unless the archive has it: that process may have been killed before."""
+        known = self._known.get(origin.key)
+        with Surviving(BackgroundTask.ARCHIVE, origin.key):
+            if known is None or known[0] != digest(snapshot.access).hex():
+                self._note(origin, snapshot.without_failing() or snapshot, "", is_known=True)
+
+    def note_copy(self, origin: Origin, snapshot: Snapshot) -> None:
+        """Write what a caller sent, within the room that it has; see note."""
+        with Surviving(BackgroundTask.ARCHIVE, origin.key):
+            self._note(origin, snapshot, "", is_copy=True)
+
+    @asynccontextmanager
+    async def room_for_copy(self, sender: str, size: int) -> AsyncIterator[None]:
+        """Within the block there is room for a file of so many bytes that a caller sent.
+
+        Callers wait in turns for COPY_WAIT seconds at most. Raises Overloaded.
+        """
+        deadline, size = asyncio.get_running_loop().time() + self._copy_wait, size + _OVERHEAD
+        await self._copy_turns.acquire(sender, deadline)
+        try:
+            async with asyncio.timeout_at(deadline):
+                if self._copies_room < size:
+                    self._flush()
+                while self._copies_room < size:
+                    self._tried.clear()
+                    await self._tried.wait()
+        except TimeoutError:
+            raise self._refusal() from None
+        finally:
+            self._copy_turns.release()
+        self._copies_room -= size
+        try:
+            yield
+        finally:
+            self._copies_room += size
+
+    async def flush(self, seconds: float) -> None:
+        """Write what waits now, for so many seconds at most, and not at all while the archive fails or hangs."""
+        if not self._waiting or self._failing or self._hanging:
+            return
+        last = self._waiting[-1].number
+        self._flush()
+        try:
+            async with asyncio.timeout(seconds):
+                while self._waiting and self._waiting[0].number <= last and not self._failing:
+                    self._tried.clear()
+                    await self._tried.wait()
+        except TimeoutError:
+            self._hanging = True
+
+    def _flush(self) -> None:
+        if self._flushing is None or self._flushing.done():
+            self._flushing = asyncio.create_task(self._write_all(), name=BackgroundTask.ARCHIVE)
+
+    def _note(
+        self, origin: Origin, snapshot: Snapshot, caller: str, *, is_copy: bool = False, is_known: bool = False
+    ) -> None:
         span, body = span_of(origin, snapshot)
         known = self._known.get(span.origin)
         if known is not None and known[0] == span.digest:
@@ -91,12 +187,43 @@ class ArchiveWriter:
             self._lose(span, f"its line would have {length} bytes, more than the {LONGEST_LINE} that are read")
             return
         size = _OVERHEAD + length + len(body or b"")
-        if size > self._room:
-            self._lose(span, "it takes versions too slowly, or not at all")
+        pending = _Pending(span, body, size, self._monotonic(), next(self._numbers), caller, is_copy, is_known)
+        if not is_copy and not self._make_room(pending):
+            self._lose(span, _TOO_SLOW)
             return
-        self._room -= size
-        self._waiting.append(_Pending(span, body, size, self._monotonic()))
+        self._hold(pending, 1)
+        self._waiting.append(pending)
         self._known[span.origin] = span.digest, span.last_seen
+
+    def _hold(self, pending: _Pending, sign: int) -> None:
+        """Count a version that waits, or with -1 one that does no longer."""
+        if pending.is_copy:
+            self._copies_room -= sign * pending.size
+            return
+        self._room -= sign * pending.size
+        self._bytes[pending.caller] += sign * pending.size
+        if self._bytes[pending.caller] <= 0:
+            del self._bytes[pending.caller]
+
+    def _make_room(self, pending: _Pending) -> bool:
+        """Whether there is room; if not, the last versions of the caller with most are lost, if it has more."""
+        while pending.size > self._room:
+            most, held = max(self._bytes.items(), key=lambda it: it[1], default=("", 0))
+            if most == pending.caller or held <= self._bytes[pending.caller] + pending.size:
+                return False
+            of_most = (
+                at
+                for at in range(len(self._waiting) - 1, self._under_way - 1, -1)
+                if not self._waiting[at].is_copy and self._waiting[at].caller == most
+            )
+            at = next(of_most, None)
+            if at is None:
+                return False
+            displaced = self._waiting[at]
+            del self._waiting[at]
+            self._hold(displaced, -1)
+            self._lose(displaced.span, _TOO_SLOW)
+        return True
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
@@ -108,6 +235,8 @@ class ArchiveWriter:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(ARCHIVE_CLOSING_TIME):
                         await self._write_all()
+                if self._flushing is not None:
+                    await cancel_and_wait([self._flushing])
         for pending in self._waiting:
             self._lose(pending.span, "the process ends")
 
@@ -115,27 +244,40 @@ class ArchiveWriter:
         async with self._writing:
             while self._waiting:
                 batch = [self._waiting[at] for at in range(min(self._at_once, len(self._waiting)))]
+                self._under_way = len(batch)
                 with Surviving(BackgroundTask.ARCHIVE, batch[0].span.origin) as survival:
                     try:
                         await self._write(batch)
                     except OSError as error:  # it is tried again
                         self._fail(str(error))
                         return
-                self._failing = False
+                    finally:
+                        self._under_way = 0
+                        self._tried.set()
+                self._failing = self._hanging = False
                 if survival.failed and len(batch) > 1:
                     self._at_once = 1  # so that one version that always fails costs no other
                     continue
                 self._at_once = SPANS_PER_WRITE
                 for pending in batch:
                     self._waiting.popleft()
-                    self._room += pending.size
+                    self._hold(pending, -1)
                     if survival.failed:
                         self._lose(pending.span, "an unexpected error")
 
     async def _write(self, batch: Sequence[_Pending]) -> None:
         day = f"{datetime.fromtimestamp(batch[-1].span.last_seen, UTC):%Y-%m-%d}"
-        found = [(it.span, it.body) for it in batch]
-        await in_daemon_thread("archive", lambda: self._archive.write(found, self._process, day))
+
+        def write() -> None:
+            found = [(it.span, it.body) for it in batch if not it.is_known or self._archive.lacks(it.span)]
+            if found:
+                self._archive.write(found, self._process, day)
+
+        await in_daemon_thread("archive", write)
+
+    def _refusal(self) -> Overloaded:
+        self._refused("archive")
+        return Overloaded(math.ceil(self._copy_wait), f"The archive is behind: {_TOO_SLOW}")
 
     def _lose(self, span: ArchiveSpan, why: str) -> None:
         self._lost()

@@ -22,8 +22,8 @@ Fetch = Callable[[Origin, Validators, str], Awaitable[Fetched]]
 It raises Busy if none could be made, and nothing else.
 """
 
-OnFetch = Callable[[Origin, Snapshot, float], None]
-"""Called after every fetch with the snapshot that it led to, and the seconds that it took."""
+OnFetch = Callable[[Origin, Snapshot, float, str], None]
+"""Called after every fetch with the snapshot that it led to, the seconds that it took, and the caller it was for."""
 
 IsFresh = Callable[[Snapshot, bool], bool]
 """Whether a snapshot needs no fetch; the flag is true if another process fetched it while this caller waited."""
@@ -120,7 +120,7 @@ class Refresher:
         self._health.note_fetch(fetched.access)
         fetched = doubted(known, fetched, began, self._hides_rules)
         snapshot = next_snapshot(known, _dated_to_beginning(fetched, seconds), began)
-        self._on_fetch(origin, snapshot, seconds)
+        self._on_fetch(origin, snapshot, seconds, caller)
         return fetched, snapshot
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 
 from app.cache.fetch_health import FetchHealth
@@ -14,7 +14,7 @@ from app.cache.result import CacheResult, Source, found
 from app.cache.snapshot_memory import SnapshotMemory
 from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import OnVersionEnded, SnapshotWriter
-from app.cache.tiered_snapshots import TieredSnapshots
+from app.cache.tiered_snapshots import OnTaken, TieredSnapshots
 from app.loop.background import BackgroundTask
 from app.loop.single_flight import SingleFlight
 from app.store.store_clock import StoreClock
@@ -26,6 +26,9 @@ __all__ = ["Fetch", "RobotsCache"]
 
 OnIngested = Callable[[Origin, Snapshot, Snapshot | None], None]
 """Called with what a caller sent, and the snapshot that is known then; None if what was sent is of the past alone."""
+
+RoomForCopy = Callable[[str, int], AbstractAsyncContextManager[None]]
+"""While the block lasts there is room for what a caller sent, of so many bytes, which may wait. Raises Busy."""
 
 
 class RobotsCache:
@@ -39,7 +42,8 @@ class RobotsCache:
     callers cannot have an origin asked all the time. A fetch is to end within `lease` seconds, after which another
     process may begin one. While the store is down, the cache answers from memory and by fetching. `on_fetch` and
     `health` are called after every fetch, and `on_version_ended` with the last snapshot of each content that has ended,
-    and the one that replaced it. `on_ingested`: see OnIngested. `hides_rules`: see HidesRules and doubted().
+    and the one that replaced it. For `on_ingested`, `room_for_copy`, `on_taken` and `hides_rules`, see OnIngested,
+    RoomForCopy, OnTaken and HidesRules.
     """
 
     def __init__(
@@ -54,8 +58,10 @@ class RobotsCache:
         lease: float = 12.0,
         min_refetch: float = 0.0,
         on_version_ended: OnVersionEnded = lambda _origin, _ended, _following: None,
-        on_fetch: OnFetch = lambda _origin, _snapshot, _seconds: None,
+        on_fetch: OnFetch = lambda _origin, _snapshot, _seconds, _caller: None,
         on_ingested: OnIngested = lambda _origin, _snapshot, _kept: None,
+        room_for_copy: RoomForCopy | None = None,
+        on_taken: OnTaken | None = None,
         health: FetchHealth | None = None,
         hides_rules: HidesRules = lambda _copy, _found: False,
     ) -> None:
@@ -65,6 +71,7 @@ class RobotsCache:
         self._hides_rules = hides_rules
         self._on_version_ended = on_version_ended
         self._on_ingested = on_ingested
+        self._room_for_copy = room_for_copy or (lambda _sender, _size: nullcontext())
         self._memory = SnapshotMemory(memory_bytes, clock, trust)
         self._writer = SnapshotWriter(
             store,
@@ -79,6 +86,7 @@ class RobotsCache:
             self._writer,
             clock,
             on_contradiction=health.note_contradiction,
+            on_taken=on_taken,
         )
         self._refresher = Refresher(
             self._snapshots,
@@ -164,12 +172,19 @@ class RobotsCache:
     ) -> tuple[CacheResult, bool]:
         """Take what a caller fetched, whose fetch began at `at` (Unix seconds, not after now).
 
-        `sender` is the id of the caller's API key.
+        `sender` is the id of the caller's API key. Raises Busy if there is no room for it in time.
 
         Returns what is known then, and whether the caller's is in use: not if a later answer is known. An earlier one
         is of the past alone, and so is one older than KEEP; an earlier failure says nothing and is dropped. A file from
         before failures of fetches stands in for them.
         """
+        access = fetched.access
+        async with self._room_for_copy(sender, len(access.body) if isinstance(access, Successful) else 0):
+            return await self._ingest(origin, fetched, at, recheck, sender)
+
+    async def _ingest(
+        self, origin: Origin, fetched: Fetched, at: float, recheck: Recheck, sender: str
+    ) -> tuple[CacheResult, bool]:
         known = await self.last_found(origin)
         counted = doubted(known, fetched, at, self._hides_rules)
         earlier = known is not None and at < known.checked_at

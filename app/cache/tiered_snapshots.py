@@ -18,12 +18,15 @@ from app.store.guarded_client import StoreDown
 from app.store.store_clock import StoreClock
 from robots_core.origin import Origin
 
+OnTaken = Callable[[Origin, Snapshot], None]
+"""Called with a snapshot from the store whose content this process did not have."""
+
 
 class TieredSnapshots:
     """Snapshots in memory, compared with those in the store when they are no longer trusted.
 
     While the store is down, memory answers. `on_contradiction` is called if the store has an answer of an origin that
-    this process alone could not reach.
+    this process alone could not reach. `on_taken`: see OnTaken.
     """
 
     def __init__(
@@ -34,12 +37,14 @@ class TieredSnapshots:
         clock: StoreClock,
         *,
         on_contradiction: Callable[[], None],
+        on_taken: OnTaken | None,
     ) -> None:
         self._store = store
         self._memory = memory
         self._writer = writer
         self._clock = clock
         self._on_contradiction = on_contradiction
+        self._on_taken = on_taken
         self._lookups: SingleFlight[Origin, tuple[Snapshot | None, Source]] = SingleFlight(BackgroundTask.LOOKUPS)
         self._waiting: dict[Origin, asyncio.Event] = {}
 
@@ -137,6 +142,9 @@ class TieredSnapshots:
             if result.snapshot is None:
                 self._memory.drop(origin)
                 return None, Source.NONE, False
+            is_new = entry is None or entry.snapshot.access is not result.snapshot.access
+            if self._on_taken is not None and result.from_store and is_new:
+                self._on_taken(origin, result.snapshot)
             self._memory.keep(
                 origin, result.snapshot, saved=result.saved, doubtful=result.doubtful, validated=not result.lacking
             )

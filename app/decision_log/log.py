@@ -5,7 +5,7 @@ import logging
 import random
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from app.decision_log.chain import Chain, Mark, last_of_each
@@ -27,6 +27,15 @@ LOG_CLOSING_TIME = 1.0
 LINES_PER_WRITE = 500
 """Lines of one write."""
 
+ARCHIVE_WAIT = 2.0
+"""Seconds that lines wait for the archive to write the versions that they name."""
+
+Archived = Callable[[float], Awaitable[None]]
+"""Writes the versions that were noted so far, for so many seconds at most.
+
+It is awaited before lines are written, so that of a process that is killed, the log has no line whose version is lost.
+"""
+
 _log = logging.getLogger(__name__)
 
 
@@ -41,14 +50,16 @@ class DecisionLog:
         lost: Callable[[int], None],
         chain: Chain,
         *,
+        archived: Archived | None = None,
         every: float = WRITE_EVERY,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """`share`: from 0 to 1; `every`: see WRITE_EVERY; `chain` links the lines."""
+        """`share`: from 0 to 1; `every`: see WRITE_EVERY; `chain` links the lines; `archived`: see Archived."""
         self._sink = sink
         self._writer = writer
         self._share = share
         self._lost = lost
+        self._archived = archived
         self._every = every
         self._chain = chain
         self._chance = chance
@@ -56,6 +67,7 @@ class DecisionLog:
         self._bytes = 0
         self._writing = asyncio.Lock()
         self._failing = False
+        self._ending = False
 
     def note(self, decision: Decision) -> None:
         """Log the decision, if it is in the sample and there is room."""
@@ -80,6 +92,7 @@ class DecisionLog:
             try:
                 yield
             finally:
+                self._ending = True  # what is noted is written, so the archive writes its part, too
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOG_CLOSING_TIME):
                         await self._write_all()
@@ -96,6 +109,8 @@ class DecisionLog:
                 lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, len(self._waiting)))]
                 written = 0
                 try:
+                    if self._archived is not None and not self._ending:
+                        await self._archived(ARCHIVE_WAIT)
                     written = await self._write(self._chain.link(lines))
                 finally:
                     self._bytes -= sum(map(sys.getsizeof, lines))

@@ -63,7 +63,7 @@ def make_decisions(
     visits = Visits(RedisVisits(store.redis, clock=clock), clock)
     overrides = Overrides(RedisOverrides(store.redis), clock)
     edge = EdgeFacts(RedisEdge(store.redis, store.clocks.server), clock)
-    log = _decision_log(settings, store, metrics)
+    log = _decision_log(settings, store, files, metrics)
     archive = None if files.archive is None else ArchiveReader(files.archive)
     history = HistoryReader(files.cache, files.history, clock, archive)
     half, refused = settings.memory_bytes // 2, metrics.request_overloaded
@@ -89,14 +89,16 @@ def make_decisions(
     return Decisions(decider, history, visits, overrides, edge, log)
 
 
-def _decision_log(settings: Settings, store: Store, metrics: Metrics) -> DecisionLog | None:
+def _decision_log(settings: Settings, store: Store, files: Files, metrics: Metrics) -> DecisionLog | None:
     name = settings.decision_log
     if name is None or settings.decision_log_share == 0:
         return None
     sink: Sink = StreamSink(store.redis) if name == "redis" else FileSink(None if name == "stdout" else Path(name))
     writer = LineWriter(settings.decision_log_url, forbidden=settings.forbidden)
     chain = Chain(process_name(), time.time, _signing(settings.decision_log_key_file))
-    return DecisionLog(sink, writer, settings.decision_log_share, metrics.decision_log_lost.inc, chain)
+    share, archive = settings.decision_log_share, files.archive_writer
+    archived = None if archive is None else archive.flush
+    return DecisionLog(sink, writer, share, metrics.decision_log_lost.inc, chain, archived=archived)
 
 
 def _signing(path: Path | None) -> Callable[[bytes], bytes] | None:

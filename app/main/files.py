@@ -90,19 +90,23 @@ def make_files(
     lists, fetch_log = OriginLists(RedisOriginLists(store.redis), clock), FetchLog(time.monotonic)
     health = FetchHealth(metrics.fetches_contradicted.inc)
     archive = None if settings.archive is None else Archive(files_at(settings.archive))
-    writer = None if archive is None else ArchiveWriter(archive, process_name(), lost=metrics.archive_lost.inc)
+    writer = (
+        None
+        if archive is None
+        else ArchiveWriter(archive, process_name(), lost=metrics.archive_lost.inc, refused=metrics.request_overloaded)
+    )
 
-    def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float) -> None:
+    def on_fetch(origin: Origin, snapshot: Snapshot, seconds: float, caller: str) -> None:
         lists.note_fetch(origin, snapshot, seconds)
         fetch_log.note(origin, snapshot, seconds)
         if writer is not None:
-            writer.note(origin, snapshot)
+            writer.note(origin, snapshot, caller)
         if snapshot.failing is None:
             on_answer(origin, seconds)
 
     def on_ingested(origin: Origin, snapshot: Snapshot, kept: Snapshot | None) -> None:
         if writer is not None:
-            writer.note(origin, snapshot)
+            writer.note_copy(origin, snapshot)
         if kept is None:
             history.note_past(origin, snapshot)
         else:
@@ -119,6 +123,8 @@ def make_files(
         on_version_ended=history.note,
         on_fetch=on_fetch,
         on_ingested=on_ingested,
+        room_for_copy=None if writer is None else writer.room_for_copy,
+        on_taken=None if writer is None else writer.note_known,
         health=health,
         hides_rules=hides_rules,
     )
