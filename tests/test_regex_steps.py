@@ -20,7 +20,7 @@ from tests.regex_steps import StepCounter
 
 EXPRESSIONS = {
     "app.decision_log.chain:_LAST_MEMBERS": "search",
-    "app.identity.signer:_SENT_AS_WRITTEN": "fullmatch",
+    "app.identity.coverage:_SENT_AS_WRITTEN": "fullmatch",
     "app.main.agents_file:_PROFILE": "fullmatch",
     "app.main.agents_file:_TOKEN": "fullmatch",
     "robots_core.meta_tags:_ATTRIBUTE": "findall",
@@ -73,6 +73,7 @@ EXPRESSIONS = {
     "robots_core.tag_notes:_USE": "findall",
     "app.auth.keys:_DIGEST": "fullmatch",
     "app.auth.keys:_ID": "fullmatch",
+    "app.auth.keys:_PROFILE": "fullmatch",
     "robots_core.origin:_LABEL": "fullmatch",
     "robots_core.origin:_NUMBER": "fullmatch",
     "robots_core.origin:_PORT": "fullmatch",

@@ -51,6 +51,7 @@ _TYPES = (
     ProblemType("no-key", 401, "An API key is required."),
     ProblemType("unknown-key", 401, "The API key is unknown."),
     ProblemType("forbidden", 403, "Only operators may do this."),
+    ProblemType("may-not-sign", 403, "The API key may not sign as the agent's profile.", "/v1/permits"),
     ProblemType("not-found", 404, "The resource does not exist."),
     ProblemType("no-file", 404, "No file is cached for the origin."),
     ProblemType("no-version", 404, "No such version of the origin's file is stored."),

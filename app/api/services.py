@@ -1,7 +1,7 @@
 """The objects that routes use, in one typed container that the composition root fills."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -18,6 +18,7 @@ from app.cache.origin_lists import OriginLists
 from app.decisions.cached_files import Models
 from app.decisions.decider import Decider
 from app.edge.replica import EdgeFacts
+from app.fetch.profile import FetchProfile
 from app.history.reader import HistoryReader
 from app.loop.work_turns import WorkTurns
 from app.observability.metrics import Metrics
@@ -55,8 +56,8 @@ class Lifecycle:
 class Services:
     """The objects that routes use.
 
-    `agents` gives the crawlers that are known now, `snapshot_of` the fleet's snapshot of an origin, and `pool_of` its
-    pool. `policy` is that of callers whose API key has none.
+    `agents` gives the crawlers that are known now, `profiles` the fetch profiles, `snapshot_of` the fleet's snapshot of
+    an origin, and `pool_of` its pool. `policy` is that of callers whose API key has none.
     """
 
     decider: Decider
@@ -69,6 +70,7 @@ class Services:
     metrics: Metrics
     models: Models
     agents: Callable[[], AgentDirectory]
+    profiles: Callable[[], Mapping[str, FetchProfile]]
     forbidden: bool
     policy: PurposePolicy
     overrides: Overrides

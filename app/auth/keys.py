@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.files.toml_file import parse, read_file, read_row
+from robots_core.origin import PROFILE_NAME
 from robots_core.purposes.policy import Purpose, PurposePolicy, read_purposes
 
 KEYS_FILE_LIMIT = 4 * 1024 * 1024
@@ -34,6 +35,7 @@ MAX_SECONDS = 86_400
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_PROFILE = re.compile(PROFILE_NAME)
 _NO_DIGEST = "0" * 64
 
 
@@ -75,7 +77,7 @@ class ApiKey:
     """A key in the file: `sha256` is that of the whole key, in hexadecimal; `limit` is None for unlimited.
 
     `purposes` are those of questions that name none, `enforce` says whether refused ones close a page; None leaves
-    either to the settings.
+    either to the settings. `sign` are the profiles of AGENTS_FILE as which requests may be signed for the caller.
     """
 
     id: str
@@ -84,6 +86,7 @@ class ApiKey:
     limit: Limit | None
     purposes: tuple[Purpose, ...] | None = None
     enforce: bool | None = None
+    sign: frozenset[str] = frozenset()
 
     def may(self, scope: Scope) -> bool:
         """Whether the key has the scope, or one that includes it."""
@@ -138,7 +141,7 @@ def read_keys(text: str) -> Keys:
 
     `[crawler-7]`, `sha256 = "..."`, `scopes = ["read"]` and optionally
     `limit = {requests = 600, seconds = 60, burst = 100}`, where `burst` defaults to `requests`;
-    `purposes = ["search", "ai-train"]`; and `enforce = true`.
+    `purposes = ["search", "ai-train"]`; `enforce = true`; and `sign = ["acme"]`.
     """
     written = parse(text, "table of keys")
     if not written:
@@ -165,6 +168,12 @@ def _check_digest(value: str) -> str:
     return value
 
 
+def _check_profile(value: str) -> str:
+    if not _PROFILE.fullmatch(value):
+        raise ValueError("expected the name of a profile: 1 to 32 letters, digits, '-' or '_'")
+    return value
+
+
 class _LimitFields(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -182,6 +191,7 @@ class _KeyFields(BaseModel):
     limit: _LimitFields | None = None
     purposes: list[Purpose] | None = None
     enforce: bool | None = None
+    sign: list[Annotated[str, AfterValidator(_check_profile)]] = []
 
 
 def _read_key(id_: str, value: object) -> ApiKey:
@@ -190,4 +200,4 @@ def _read_key(id_: str, value: object) -> ApiKey:
     given = row.limit
     limit = None if given is None else Limit(given.requests, given.seconds, given.burst or given.requests)
     purposes = None if row.purposes is None else read_purposes(row.purposes)
-    return ApiKey(id_, row.sha256, frozenset(map(Scope, row.scopes)), limit, purposes, row.enforce)
+    return ApiKey(id_, row.sha256, frozenset(map(Scope, row.scopes)), limit, purposes, row.enforce, frozenset(row.sign))

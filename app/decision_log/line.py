@@ -60,6 +60,8 @@ class LineWriter:
             "override": None if deciding is None else deciding.id,
         }
         line |= self._basis(decision)
+        if question.nonce is not None and decision.allowed:
+            line["nonce"] = question.nonce
         return msgspec.json.encode(line)
 
     def _digest(self, decision: Decision) -> str | None:

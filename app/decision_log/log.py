@@ -40,7 +40,10 @@ _log = logging.getLogger(__name__)
 
 
 class DecisionLog:
-    """Logs a share of the decisions. `lost` is called with the number of lines that were not written."""
+    """Logs a share of the decisions, and all those by which a request may be signed.
+
+    `lost` is called with the number of lines that were not written.
+    """
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class DecisionLog:
 
     def note(self, decision: Decision) -> None:
         """Log the decision, if it is in the sample and there is room."""
-        if self._share < 1 and self._chance() >= self._share:
+        if self._share < 1 and decision.question.nonce is None and self._chance() >= self._share:
             return
         # A line that cannot be written must not cost the caller the answer.
         with Surviving(BackgroundTask.DECISION_LOG) as survival:

@@ -36,7 +36,8 @@ class Question(NamedTuple):
     `max_age`: the oldest acceptable copy, in seconds; None leaves it to the cache. `wait`: seconds that a cold fetch
     may hold up the answer. `policy`: the purposes that the page is wanted for, None for none. `as_of`: the instant in
     the past whose version of the file decides, None for the file of now. `caller` asks: the id of an API key, or an
-    address; it does not affect the decision, but fetches are shared out fairly among callers.
+    address; it does not affect the decision, but fetches are shared out fairly among callers. `nonce`: that of the
+    signature, if the request of the page is to be signed; it is logged with the decision.
     """
 
     target: Target
@@ -48,6 +49,7 @@ class Question(NamedTuple):
     policy: PurposePolicy | None = None
     as_of: datetime | None = None
     caller: str = ""
+    nonce: str | None = None
 
     @property
     def origin(self) -> Origin:

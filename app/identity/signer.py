@@ -2,8 +2,6 @@
 
 import base64
 import math
-import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,21 +11,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from http_message_signatures import HTTPMessageSigner
 from http_message_signatures.algorithms import ED25519
 
+from app.identity.coverage import LIFETIME, SKEW, new_nonce
 from app.identity.keys import thumbprint
-
-SKEW = 5
-"""Seconds that `created` is before the instant from which a signature is to be used, for clocks that are late."""
-
-LIFETIME = 60
-"""Seconds from that instant to `expires`."""
 
 TAG = "web-bot-auth"
 
 LABEL = "sig1"
 """The label of the signature, and in the form `dictionary` the key of the Signature-Agent member."""
-
-NONCE_BYTES = 64
-"""Random bytes of a nonce, as many as the draft recommends; some verifiers accept no other number."""
 
 AgentForm = Literal["dictionary", "string"]
 """How Signature-Agent is written: a dictionary, as the draft has it since its version -00 in the IETF working group,
@@ -37,11 +27,6 @@ or the string of the earlier drafts, which some verifiers still expect.
 _AUTHORITY, _PATH, _NONCE = "authority-stand-in.invalid", "/path-stand-in", "nonce-stand-in"
 _CREATED, _EXPIRES = 253402214401, 253402214402
 """Values of a template's request, which stand for those of the requests that are signed by it."""
-
-_PLAIN = r"A-Za-z0-9\-._~!$&'()*+,;=:@/"
-_SENT_AS_WRITTEN = re.compile(
-    rf"/(?!/)(?:[{_PLAIN}]|%(?:[01][0-9A-F]|2[0235]|3[CEF]|5[B-E]|60|7[BCDF]|[89A-F][0-9A-F]))*"
-)
 
 
 class SignatureAgent(NamedTuple):
@@ -124,23 +109,6 @@ class RequestSigner:
             _with_places(prepared.signature_base.decode("ascii")),
             _with_places(f"{self._label}={prepared.signature_params}"),
         )
-
-
-def new_nonce() -> str:
-    """A nonce that no other signature has."""
-    return base64.b64encode(secrets.token_bytes(NONCE_BYTES)).decode("ascii")
-
-
-def covered_path(path_and_query: str) -> str | None:
-    """The path, if every client sends it as it is written, so that a signature may cover it; else None.
-
-    Clients change dot segments, a leading `//`, what is not ASCII, characters that belong into an escape, lower-case
-    escapes, and escapes of characters that need none.
-    """
-    path = path_and_query.partition("?")[0]
-    if not _SENT_AS_WRITTEN.fullmatch(path):
-        return None
-    return None if any(segment in (".", "..") for segment in path.split("/")) else path
 
 
 def _with_places(text: str) -> str:

@@ -146,6 +146,7 @@ def create(
         metrics=metrics,
         models=models,
         agents=known,
+        profiles=lambda: agents.value.profiles,
         forbidden=settings.forbidden,
         policy=PurposePolicy(settings.purposes, settings.enforce_purposes),
         overrides=decisions.overrides,

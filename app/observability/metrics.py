@@ -167,6 +167,7 @@ class Metrics:
         self._permits = counters("permits", "Permits requested.", "outcome")
         self._bounds = counters("permit_bounds", "Permits granted, by what decided their interval.", "bound")
         self._pool_permits = counters("pool_permits", "Permits granted in the pools that the table names.", "pool")
+        self._permits_signed = counters("permits_signed", "Permits granted with a signature.", "profile")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
         self.store_clock_steps = counter(
             "store_clock_steps", "Permit queues moved because the clock of the store was set."
@@ -284,6 +285,10 @@ class Metrics:
             self._pool_permits(pool).inc()
         self._permit_wait.observe(wait)
         self._permits_degraded.inc(degraded)
+
+    def permit_signed(self, profile: str) -> None:
+        """Count a permit that came with a signature as the profile, of which the operator's file has the names."""
+        self._permits_signed(profile).inc()
 
     def permit_denied(self, outcome: str, *, degraded: bool = False) -> None:
         """Count a permit that was denied; `outcome` comes from a small fixed set."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from app.decisions.answer_all import answer_all, failure
 from app.decisions.decider import Decider
@@ -26,22 +26,47 @@ OVERLOADED = (429, 503)
 """Statuses of a page that make the whole fleet back off from its origin."""
 
 
+Unsigned = Literal["no-slot", "no-key", "not-https", "ambiguous-host", "too-far", "key-revoked"]
+"""Why a request is not signed."""
+
+
+class Signing(NamedTuple):
+    """What a caller who asked for a signature gets: the request's header fields and what they hold for, or why not."""
+
+    signed: Mapping[str, object] | None
+    unsigned: Unsigned | None
+
+
+Sign: TypeAlias = Callable[[Slot], Signing]
+"""Signs the request of a page for its slot."""
+
+NO_SLOT = Signing(None, "no-slot")
+
+
 class PermitRequest(NamedTuple):
-    """A question, and the slot to reserve if it is allowed. `cost` is in documents, `max_wait` in seconds."""
+    """A question, and the slot to reserve if it is allowed. `cost` is in documents, `max_wait` in seconds.
+
+    `sign`: what signs the request of the page, None if that was not asked for.
+    """
 
     question: Question
     caller: str
     cost: float
     max_wait: float
+    sign: Sign | None = None
 
 
 class PermitResult(NamedTuple):
-    """The encoded decision, the pool and the grant if the verdict is allow, and the permit if a slot was reserved."""
+    """The encoded decision, the pool and the grant if the verdict is allow, and the permit if a slot was reserved.
+
+    `signing` is None if no signature was asked for.
+    """
 
     answer: bytes
     pool: str | None = None
     grant: Grant | None = None
     permit: str | None = None
+    signing: Signing | None = None
 
 
 BatchResult: TypeAlias = PermitResult | Exception
@@ -54,6 +79,7 @@ Encode: TypeAlias = Callable[[Decision], bytes]
 class _Allowed(NamedTuple):
     answer: bytes
     slot: SlotRequest
+    sign: Sign | None
 
 
 class Outcome(NamedTuple):
@@ -207,22 +233,22 @@ class Permits:
 
     def _decided(self, request: PermitRequest, decision: Decision, encode: Encode) -> "PermitResult | _Allowed":
         if decision.allowed:
-            return _Allowed(encode(decision), self._slot_request(request, decision))
+            return _Allowed(encode(decision), self._slot_request(request, decision), request.sign)
         self._metrics.permit_denied(decision.verdict.permission)
-        return PermitResult(encode(decision))
+        return PermitResult(encode(decision), signing=request.sign and NO_SLOT)
 
     async def _reserve(self, allowed: "_Allowed") -> PermitResult:
-        request = allowed.slot
+        request, sign_for = allowed.slot, allowed.sign
         pool, grant = request.key.pool, await self._pacer.reserve(request)
         match grant.result:
-            case Slot(key=key, name=name, go_at=go_at, wait=wait, bound=bound):
+            case Slot(key=key, name=name, go_at=go_at, wait=wait, bound=bound) as slot:
                 self._metrics.permit_granted(wait, bound, key.name, degraded=grant.degraded)
                 permit = sign(SlotRef(request.origin, key, name, go_at), self._secret.current)
-                return PermitResult(allowed.answer, pool, grant, permit)
+                return PermitResult(allowed.answer, pool, grant, permit, sign_for and sign_for(slot))
             case WaitTooLong(bound=bound):
                 outcome = "budget_used_up" if bound == "budget" else "wait_too_long"
                 self._metrics.permit_denied(outcome, degraded=grant.degraded)
-                return PermitResult(allowed.answer, pool, grant)
+                return PermitResult(allowed.answer, pool, grant, signing=sign_for and NO_SLOT)
             case unknown:
                 assert_never(unknown)
 

@@ -80,6 +80,15 @@ KEYED: Mapping[str, tuple[str, str]] = {
 }
 """The path, and whose key is sent, for each problem of a service with API keys."""
 
+_SIGNING_KEY = '{"kty": "OKP", "crv": "Ed25519", "d": "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}'  # RFC 8037, A.1
+_AGENTS = """[agents.AcmeBot]
+profile = "acme"
+[profiles.acme]
+user_agent = "AcmeBot/2.0"
+signature_agent = "https://bot.example.com"
+private_key = {0!r}
+"""
+
 HEADS: Mapping[str, bytes] = {
     "bad-http": b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
     "head-too-large": b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * HEAD_LIMIT + b"\r\n\r\n",
@@ -143,9 +152,15 @@ async def _failing(service: Service) -> AsyncIterator[tuple[str, dict[str, Any]]
 async def _about_keys(store_url: str) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     key, lines = new_key("crawler")
     sent = {"": "", "nonsense": "nonsense", "crawler": key}
-    with NamedTemporaryFile("w") as file:  # which no other user may read
+    # Which no other user may read.
+    with NamedTemporaryFile("w") as file, NamedTemporaryFile("w") as private, NamedTemporaryFile("w") as agents:
+        print(_SIGNING_KEY, file=private, flush=True)
+        print(_AGENTS.format(private.name), file=agents, flush=True)
         print(lines, "limit = {requests = 60, seconds = 60, burst = 10}", file=file, flush=True)
-        async with running(store_url, api_keys_file=Path(file.name)) as service:
+        async with running(store_url, api_keys_file=Path(file.name), agents_file=Path(agents.name)) as service:
+            body = {"url": PAGE["url"], "agent": "AcmeBot", "sign": True}
+            response = await service.client.post("/v1/permits", json=body, headers={"X-API-Key": key})
+            yield "may-not-sign", response.json()
             for slug, (path, whose) in KEYED.items():
                 with patch.object(Quotas, "debt", return_value=12.0 if slug == "quota-exceeded" else 0.0):
                     headers = {"X-API-Key": sent[whose]} if whose else {}

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -167,14 +168,25 @@ async def test_lines_that_a_stuck_sink_never_takes_are_counted(monkeypatch: pyte
     assert sum(lost) == decision_log.LINES_PER_WRITE + 7
 
 
-async def test_only_a_share_is_logged() -> None:
+class Numbered(int):
+    """A decision, as Decided writes it."""
+
+    question = SimpleNamespace(nonce=None)
+
+
+class Signed(Numbered):
+    question = SimpleNamespace(nonce="bm9uY2U=")
+
+
+async def test_only_a_share_is_logged_and_what_is_signed_for() -> None:
     sink, chances = Stuck(), iter([0.05, 0.5, 0.0999, 0.1])
     sink.released.set()
     log = DecisionLog(sink, Decided("whole"), 0.1, lambda _: None, chain(), chance=lambda: next(chances))
     async with log.writing():
         for number in range(4):
-            log.note(number)  # type: ignore[arg-type]
-    assert unlinked(sink.written) == [b"0}", b"2}"]
+            log.note(Numbered(number))  # type: ignore[arg-type]
+        log.note(Signed(4))  # type: ignore[arg-type]
+    assert unlinked(sink.written) == [b"0}", b"2}", b"4}"]
 
 
 async def test_a_rotated_file_is_written_anew(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from http_message_signatures.algorithms import ED25519
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.profile import FetchProfile
+from app.identity.coverage import LIFETIME, SKEW
 from app.identity.keys import read_key, thumbprint
-from app.identity.signer import LIFETIME, SKEW, TAG, RequestSigner, SignatureAgent
+from app.identity.signer import TAG, RequestSigner, SignatureAgent
 from app.main.agents_file import load
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful

@@ -20,8 +20,9 @@ from http_message_signatures import HTTPMessageSigner, HTTPMessageVerifier, Inva
 from http_message_signatures.algorithms import ED25519
 from w3lib.url import safe_url_string
 
+from app.identity.coverage import LIFETIME, SKEW, covered_path
 from app.identity.keys import read_key, thumbprint
-from app.identity.signer import LABEL, LIFETIME, SKEW, TAG, AgentForm, RequestSigner, SignatureAgent, covered_path
+from app.identity.signer import LABEL, TAG, AgentForm, RequestSigner, SignatureAgent
 from robots_core.origin import Origin, read_target
 from tests.origins import LoopbackOrigin, serve, text
 

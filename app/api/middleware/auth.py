@@ -109,6 +109,16 @@ def refuse_revoked(scope: Scope) -> None:
             raise _unauthorized(detail, sent=True)
 
 
+def may_sign(scope: Scope, profile: str) -> bool:
+    """Whether requests may be signed as the profile for the caller, by the API keys that are valid now."""
+    key = key_of(scope)
+    if key is None or not keys_required(scope):
+        return True
+    keys: Keys = scope["state"][_KEYS]()
+    now = keys.by_id.get(key.id)
+    return now is not None and now.sha256 == key.sha256 and now.may(KeyScope.READ) and profile in now.sign
+
+
 def charge(request: Request, cost: int) -> None:
     """Take `cost` more requests from the caller's quota, if it has one. Raises 429 if they exceed it.
 

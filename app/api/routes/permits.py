@@ -23,10 +23,11 @@ from app.api.questions import asking, read_all, read_item
 from app.api.routes.batch import ITEMS, FailedOut, few
 from app.api.routing import DirectRoute, api_router, body_schema, query_of
 from app.api.services import services_of
+from app.api.signatures import Signatures
 from app.decisions.question import Asking, QuestionNowIn
 from app.loop.work_turns import YieldBudget
 from app.pacing.permit import BadPermit
-from app.pacing.permits import Outcome, PermitRequest, PermitResult, Report, Reported
+from app.pacing.permits import Outcome, PermitRequest, PermitResult, Report, Reported, Unsigned
 from app.pacing.schedule import Bound
 from app.pacing.slots import Slot
 from app.times import read_retry_after
@@ -47,6 +48,10 @@ router = api_router("pace", DirectRoute)
 class PermitIn(QuestionNowIn):
     """One question and the slot that it needs; members named as parameters of `GET /v1/allowed` mean the same."""
 
+    sign: bool = Field(
+        False,
+        description="Whether to sign the GET of the page as the agent's profile, for sites that verify who asks.",
+    )
     max_wait: float = Field(DEFAULT_MAX_WAIT, ge=0, le=LONGEST_MAX_WAIT, description="Seconds until the slot, at most.")
     cost: float = Field(1.0, ge=MIN_COST, le=MAX_COST, description="How many documents the slot counts as.")
     caller: str | None = Field(
@@ -58,9 +63,12 @@ class PermitIn(QuestionNowIn):
         ),
     )
 
-    def request(self, asking: Asking, asker: "_Asker") -> PermitRequest:
-        """The question, and the slot that it needs. Raises BadQuestion."""
-        return PermitRequest(self.question(asking), asker.caller(self.caller), self.cost, self.max_wait)
+    def request(self, asking: Asking, asker: "_Asker", signatures: Signatures) -> PermitRequest:
+        """The question, and the slot that it needs. Raises BadQuestion, and Problem if the caller may not sign."""
+        question, sign = self.question(asking), None
+        if self.sign:
+            question, sign = signatures.prepare(question, self.url)
+        return PermitRequest(question, asker.caller(self.caller), self.cost, self.max_wait, sign)
 
 
 class PermitsIn(RequestModel):
@@ -69,6 +77,18 @@ class PermitsIn(RequestModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     items: Annotated[list[SkipValidation[PermitIn]], Field(json_schema_extra={"maxItems": ITEMS})]
+
+
+class SignedOut(BaseModel):
+    """The header fields of a signed request (RFC 9421). They hold for this URL, from the slot on until `expires`."""
+
+    headers: dict[str, str] = Field(
+        description="The fields to send in place of the client's own: Signature-Agent, Signature-Input, Signature, and "
+        "the profile's User-Agent and From."
+    )
+    method: str = Field(description="The method that is signed.")
+    host: str = Field(description="The host that is signed, with its port if it is not 443.")
+    expires: str = Field(description="When the signature expires: RFC 3339.")
 
 
 class PermitOut(AnswerOut):
@@ -87,6 +107,13 @@ class PermitOut(AnswerOut):
         description="Seconds until this caller's turn, if no slot was reserved: ask again then, as the same caller."
     )
     degraded: bool = Field(description="Whether the slot was given without the store.")
+    signed: SignedOut | None = Field(None, description="With `sign` alone: the signature; null if there is none.")
+    unsigned: Unsigned | None = Field(
+        None,
+        description="With `sign` alone: why there is no signature. The verdict is not allow, or there is no slot; the "
+        "agent's profile has no key; the URL is not https, or clients may write its host otherwise; the slot is more "
+        "than 300 s away; or the API key was revoked meanwhile.",
+    )
 
 
 class PermitsOut(BaseModel):
@@ -144,7 +171,7 @@ _PERMIT = {"name": "permit", "in": "path", "required": True, "schema": {"type": 
 @router.post(
     PERMITS_PATH,
     response_model=PermitOut | PermitsOut,
-    responses={**documented(413, 422, 503)},
+    responses={**documented(403, 413, 422, 503)},
     openapi_extra=body_schema(PermitIn, PermitsIn),
 )
 async def permit(request: Request) -> Response:
@@ -155,7 +182,7 @@ async def permit(request: Request) -> Response:
     """
     query_of(request, ())
     body = await body_of(request)
-    services, asker = services_of(request), _Asker.of(request.scope)
+    services, asker, signatures = services_of(request), _Asker.of(request.scope), Signatures.of(request)
     encoder, permits, asks = services.encoder, services.permits, asking(request)
     if isinstance(body, dict) and "items" in body:
         items = validated(PermitsIn, body).items
@@ -163,13 +190,13 @@ async def permit(request: Request) -> Response:
 
         async def answered(budget: YieldBudget) -> Iterator[bytes]:
             charge(request, len(items) - 1)
-            requests = read_all(items, lambda item: read_item(PermitIn, item).request(asks, asker))
+            requests = read_all(items, lambda item: read_item(PermitIn, item).request(asks, asker, signatures))
             encode = holding(encoder.encode, held_answers(request.scope))
             results = await permits.request_batch(requests, encode, budget)
             return (encode_result(results[number], _with_slot) for number in range(len(items)))
 
         return await array_response(request, "permits", answered)
-    result = await permits.request(read_item(PermitIn, body).request(asks, asker), encoder.encode)
+    result = await permits.request(read_item(PermitIn, body).request(asks, asker, signatures), encoder.encode)
     return _json(_with_slot(result))
 
 
@@ -267,14 +294,18 @@ def _members(result: PermitResult) -> Mapping[str, object]:
     members: dict[str, object] = dict.fromkeys(("pool", "permit", "go_at", "wait", "interval", "bound", "retry_after"))
     grant, permit = result.grant, result.permit
     if grant is None:
-        return {**members, "degraded": False}
+        return {**members, "degraded": False, **_signing(result)}
     slot = grant.result
     members.update(pool=result.pool, wait=round(slot.wait, 6), interval=slot.interval, bound=slot.bound)
     if isinstance(slot, Slot):
         members.update(permit=permit, go_at=_milliseconds_up(slot.go_at))
     else:
         members.update(retry_after=round(slot.retry_after, 6))
-    return {**members, "degraded": grant.degraded}
+    return {**members, "degraded": grant.degraded, **_signing(result)}
+
+
+def _signing(result: PermitResult) -> Mapping[str, object]:
+    return {} if result.signing is None else result.signing._asdict()
 
 
 def _milliseconds_up(at: float) -> str:

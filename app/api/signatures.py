@@ -1,0 +1,89 @@
+"""Sign the requests of pages for which callers get permits. None is signed without a slot."""
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from fastapi import Request
+
+from app.api.middleware.auth import key_of, may_sign
+from app.api.problems import Problem
+from app.api.services import services_of
+from app.decisions.evaluate import Question
+from app.fetch.profile import FetchProfile
+from app.identity.coverage import LIFETIME, covered_path, is_exact_host, new_nonce
+from app.observability.metrics import Metrics
+from app.pacing.permits import Sign, Signing, Unsigned
+from app.pacing.slots import Slot
+from app.times import rfc3339
+
+FARTHEST_SLOT = 300.0
+"""Seconds to the farthest slot that a request is signed for, since a signature cannot be called back."""
+
+
+class Signatures(NamedTuple):
+    """Signs for the caller of one request. `may` is whether it may as a profile, now."""
+
+    profiles: Callable[[], Mapping[str, FetchProfile]]
+    may: Callable[[str], bool]
+    key: str | None
+    metrics: Metrics
+
+    @classmethod
+    def of(cls, request: Request) -> "Signatures":
+        """Signatures for the caller of the request."""
+        services, key = services_of(request), key_of(request.scope)
+        return cls(
+            services.profiles,
+            lambda profile: may_sign(request.scope, profile),
+            None if key is None else key.id,
+            services.metrics,
+        )
+
+    def prepare(self, question: Question, url: str) -> tuple[Question, Sign]:
+        """The question with the nonce that is logged with its decision, and what signs the request for its slot.
+
+        `url` is the URL as the caller wrote it. Raises Problem if the API key may not sign as the agent's profile.
+        """
+        name = question.agent.profile
+        profile = None if name is None else self.profiles().get(name)
+        if name is None or profile is None or profile.signer is None:
+            return question, _never("no-key")
+        if not self.may(name):
+            raise Problem(
+                403,
+                "may-not-sign",
+                f"The API key {self.key!r} may not sign as the profile {name!r} of {question.agent.token!r}. Ask the "
+                f"operator of this service to add it to the key's `sign`, or ask without `sign`.",
+            )
+        if question.target.origin.scheme != "https":
+            return question, _never("not-https")
+        if not is_exact_host(url, question.target.origin):
+            return question, _never("ambiguous-host")
+        authority, path, nonce = question.target.origin.authority, covered_path(question.target.path), new_nonce()
+
+        def sign(slot: Slot) -> Signing:
+            if slot.wait > FARTHEST_SLOT:
+                return Signing(None, "too-far")
+            if not self.may(name):
+                return Signing(None, "key-revoked")
+            profile = self.profiles().get(name)
+            if profile is None or profile.signer is None:
+                return Signing(None, "no-key")
+            self.metrics.permit_signed(name)
+            signature = profile.signer.headers(authority, path, slot.go_at, nonce)
+            return Signing(_signed(profile, signature, authority, slot), None)
+
+        return question._replace(nonce=nonce), sign
+
+
+def _never(reason: Unsigned) -> Sign:
+    return lambda _slot: Signing(None, reason)
+
+
+def _signed(profile: FetchProfile, signature: Mapping[str, str], authority: str, slot: Slot) -> Mapping[str, object]:
+    """The members of SignedOut."""
+    who = {"User-Agent": profile.user_agent, **({} if profile.from_ is None else {"From": profile.from_})}
+    expires = rfc3339(datetime.fromtimestamp(math.floor(slot.go_at) + LIFETIME, UTC))
+    return {"headers": {**signature, **who}, "method": "GET", "host": authority, "expires": expires}

@@ -1,0 +1,49 @@
+"""What a signature of a request covers, and how long it holds. Needs no library."""
+
+import base64
+import re
+import secrets
+from typing import Final
+
+from robots_core.origin import Origin
+
+SKEW: Final = 5
+"""Seconds that `created` is before the instant from which a signature is to be used, for clocks that are late."""
+
+LIFETIME: Final = 60
+"""Seconds from that instant to `expires`."""
+
+NONCE_BYTES: Final = 64
+"""Random bytes of a nonce, as many as the draft recommends; some verifiers accept no other number."""
+
+_PLAIN = r"A-Za-z0-9\-._~!$&'()*+,;=:@/"
+_SENT_AS_WRITTEN = re.compile(
+    rf"/(?!/)(?:[{_PLAIN}]|%(?:[01][0-9A-F]|2[0235]|3[CEF]|5[B-E]|60|7[BCDF]|[89A-F][0-9A-F]))*"
+)
+
+
+def new_nonce() -> str:
+    """A nonce that no other signature has."""
+    return base64.b64encode(secrets.token_bytes(NONCE_BYTES)).decode("ascii")
+
+
+def covered_path(path_and_query: str) -> str | None:
+    """The path, if every client sends it as it is written, so that a signature may cover it; else None.
+
+    Clients change dot segments, a leading `//`, what is not ASCII, characters that belong into an escape, lower-case
+    escapes, and escapes of characters that need none.
+    """
+    path = path_and_query.partition("?")[0]
+    if not _SENT_AS_WRITTEN.fullmatch(path):
+        return None
+    return None if any(segment in (".", "..") for segment in path.split("/")) else path
+
+
+def is_exact_host(url: str, origin: Origin) -> bool:
+    """Whether the URL has the host of its origin as it is, so that every client names it in the same way.
+
+    Clients disagree on a dot at its end, on characters that are not ASCII, and on addresses in other notations.
+    """
+    authority = url.strip().partition("://")[2].partition("#")[0].partition("?")[0].partition("/")[0]
+    host = authority.rpartition("@")[2].lower()
+    return host in (origin.uri_host, f"{origin.uri_host}:", f"{origin.uri_host}:{origin.port}")
