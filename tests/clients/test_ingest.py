@@ -4,7 +4,11 @@ import asyncio
 import base64
 import gzip
 import json
+import os
+import pty
 import random
+import re
+import termios
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +21,8 @@ from robots_decisions.cli.entries import URL_LIMIT
 from robots_decisions.cli.failures import Failed
 from robots_decisions.cli.warc import HEADER_BYTES, MOST_REDIRECTS, REDIRECTED_BYTES, Copy, WarcFiles
 
-from tests.clients.commands import Ended, command, run
-from tests.clients.crawling import SOURCES
+from tests.clients.commands import WORDS, Ended, command, run
+from tests.clients.crawling import ROOT, SOURCES, environment
 from tests.faults.until import until
 from tests.operator_token import TOKEN_FILE
 from tests.origins import Exchange, Reply, serve, text
@@ -84,6 +88,30 @@ def history(service: str, url: str) -> list[dict[str, Any]]:
     assert answer.status_code in {200, 503}, answer.text  # 503 at a moment in which the machine is busy
     found: list[dict[str, Any]] = answer.json().get("versions", [])
     return found
+
+
+@pytest.mark.parametrize("of_pipe", [False, True])
+async def test_progress_is_shown_on_a_terminal(of_pipe: bool, tmp_path: Path) -> None:
+    warc = Warc()
+    for number in range(300):
+        warc.add(f"http://h{number}.example/robots.txt")
+    listed = warc.to(tmp_path / "a.warc.gz")
+    reads, writes = pty.openpty()
+    termios.tcsetwinsize(writes, (24, 200))
+    async with serve(Taking()) as server:
+        process = await asyncio.create_subprocess_exec(
+            *(*WORDS, "ingest", "-" if of_pipe else listed, "--server", server.url),
+            cwd=ROOT,
+            env=environment(),
+            stdin=asyncio.subprocess.PIPE,
+            stderr=writes,
+        )
+        await process.communicate(warc.data if of_pipe else b"")
+    os.close(writes)
+    shown = os.read(reads, 100_000).decode()
+    os.close(reads)
+    assert shown.splitlines()[-1].endswith("300 responses for robots.txt: 300 in use")
+    assert re.search(r"records/s, [0-9]+ in use" if of_pipe else r"[0-9.]+k?B/s, [0-9]+ in use", shown)
 
 
 class Taking:

@@ -102,11 +102,22 @@ class Sending:
     async def run(self) -> bool:
         """Send all; return whether it was interrupted. Raise Failed."""
         try:
-            with tqdm(total=self._files.size, unit="B", unit_scale=True, disable=None, leave=False) as self._bar:
+            with self._progress() as self._bar:
                 return await until_interrupted(self._send_all())
         finally:
             sys.stderr.write(_summary(self.counts) + "\n")
             await self._service.aclose()
+
+    def _progress(self) -> "tqdm[Any]":
+        """A progress bar on standard error, if that is a terminal: by bytes of files, of a pipe by records."""
+        size = self._files.size
+        unit = " records" if size is None else "B"
+        return tqdm(total=size, unit=unit, unit_scale=True, disable=None, leave=False, dynamic_ncols=True)
+
+    def _show(self, done: int) -> None:
+        """Show how many bytes or records are done, and what has become of the files so far."""
+        self._bar.set_postfix_str(_said(self.counts), refresh=False)
+        self._bar.update(done)
 
     async def _send_all(self) -> None:
         damage: list[Failed] = []
@@ -123,7 +134,7 @@ class Sending:
 
     async def _send_some(self, copies: Iterator[Copy | None]) -> None:
         for copy in copies:
-            self._bar.update(self._files.position - self._bar.n)
+            self._show(copy is None if self._bar.total is None else self._files.position - self._bar.n)
             await asyncio.sleep(0)  # a crawl has few of them: Ctrl-C must not wait for the next one
             if copy is not None:
                 await self._send(copy)
@@ -180,7 +191,11 @@ def _in_use(message: Any) -> bool:
     raise Unavailable(not_ours("a 200 without 'ingested'"))
 
 
+def _said(counts: Counter[str]) -> str:
+    return ", ".join(f"{counts[kind]} {text}" for kind, text in _TEXTS.items() if counts[kind])
+
+
 def _summary(counts: Counter[str]) -> str:
     total = sum(counts[kind] for kind in _TEXTS)
-    said = ", ".join(f"{counts[kind]} {text}" for kind, text in _TEXTS.items() if counts[kind])
+    said = _said(counts)
     return f"{total} response{'' if total == 1 else 's'} for robots.txt" + (f": {said}" if said else "")
