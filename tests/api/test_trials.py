@@ -68,6 +68,19 @@ async def test_answer_has_lines_sitemaps_and_warnings(store_url: str) -> None:
     assert [(warning["code"], warning["line"]) for warning in answer["warnings"]] == [("typo-key", 3)]
 
 
+async def test_groups_of_a_pasted_file_are_as_those_of_a_site(store_url: str) -> None:
+    robots = "User-agent: a\nUser-agent: b\nDisallow: /x\nCrawl-delay: 2\n\nUser-agent: *\nAllow: /\n"
+    asked = {"robots": robots, "agents": ["a"]}
+    async with running(store_url) as service, serve(text(200, robots)) as origin:
+        urls = [f"{origin.url}/x"]
+        held = (await service.client.get("/v1/robots", params={"url": urls[0]})).json()["groups"]
+        pasted = await service.client.post("/v1/test", json={**asked, "urls": urls, "groups": True})
+        plain = await service.client.post("/v1/test", json={**asked, "urls": urls})
+    assert pasted.json()["groups"] == held
+    assert [group["line"] for group in held] == [1, 6]
+    assert "groups" not in plain.json()
+
+
 async def test_lone_surrogates_in_a_pasted_file_are_bytes(store_url: str) -> None:
     async with running(store_url) as service:
         content = b'{"robots": "User-agent: *\\nDisallow: /\\ud800", "urls": ["http://h/x"], "agents": ["a"]}'

@@ -79,6 +79,9 @@ class TrialIn(SentFile):
     explain: bool = Field(
         False, description="Whether rows say how the group was found and which rules matched; for at most 100 rows."
     )
+    groups: bool = Field(
+        False, description="Whether the answer has the groups of the file, as `GET /v1/robots` has them."
+    )
     purpose: Purposes = None
     enforce: bool | None = Field(
         None, description="Whether a purpose that the file refuses closes a page; by default as for the caller."
@@ -160,6 +163,7 @@ def read(test: TrialIn, body: bytes | None, conditions: Conditions, policy: Purp
         truncated=test.truncated,
         explained=test.explain,
         forbidden=conditions.forbidden,
+        grouped=test.groups,
     )
     if trial.explained and trial.rows > EXPLAINED_LIMIT:
         detail = f"This test has {trial.rows} rows; with explain, send at most {EXPLAINED_LIMIT}."

@@ -18,9 +18,11 @@ from pydantic_core import to_json
 from app.api.answers.encoding import AnswerEncoder
 from app.api.answers.schema import ExplainedRowOut, ExtensionOut, ProblemOut, RobotsOut, RowOut
 from app.api.answers.serialize import answer_out, robots_out
+from app.api.schemas.robots_file import RobotsGroupOut
 from app.decisions.evaluate import Decision, Question
 from app.decisions.pasted import Result, SimulatedOutcome, deciding
 from app.times import instant
+from robots_core.file_json import groups_json
 from robots_core.lint.advice import Advice
 from robots_core.lint.linter import lint
 from robots_core.origin import Target
@@ -87,6 +89,9 @@ class TrialOut(BaseModel):
     licenses: list[str]
     extensions: list[ExtensionOut]
     warnings: list[Advice]
+    groups: list[RobotsGroupOut] | None = Field(
+        None, description="With `groups`, those of the file, as the dialect of the first row reads it."
+    )
     left_out: int = Field(
         description="Rows left out, because computing or sending them would exceed the limits of a request."
     )
@@ -96,7 +101,8 @@ class Trial(NamedTuple):
     """What to decide by a file: each target for each reader, an agent and the name of a dialect, `at` an instant.
 
     `policy` is for the purposes that pages are wanted for. With an `outcome`, every fetch of the file ends so.
-    `truncated`: the file goes on beyond what is tested. `forbidden`: whether a 401 or 403 closes the site.
+    `truncated`: the file goes on beyond what is tested. `forbidden`: whether a 401 or 403 closes the site. `grouped`:
+    whether the answer has the groups of the file.
     """
 
     targets: Sequence[Target]
@@ -107,6 +113,7 @@ class Trial(NamedTuple):
     truncated: bool = False
     explained: bool = False
     forbidden: bool = False
+    grouped: bool = False
 
     @property
     def rows(self) -> int:
@@ -155,6 +162,8 @@ def answer(
         "extensions": to_json(list(map(extension_members, robots.extensions))),
         "warnings": to_json(warnings),
     }
+    if trial.grouped:
+        whole["groups"] = groups_json(robots.reading(DIALECTS[trial.readers[0][1]]))
     room -= sum(map(len, whole.values()))
     decide = deciding(robots, trial.outcome, trial.at.timestamp(), forbidden=trial.forbidden)
     encoder = AnswerEncoder()

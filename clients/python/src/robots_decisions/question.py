@@ -9,7 +9,7 @@ Names: TypeAlias = str | Sequence[str]
 """One name, or several. Of agents, those after the first are fallbacks."""
 
 Members: TypeAlias = Mapping[str, object]
-"""Members of a question: `agent`, and those of `purpose`, `dialect`, `max_age` and `as_of` that are set."""
+"""Members of a question: `agent`, and those of `purpose`, `enforce`, `dialect`, `max_age` and `as_of` that are set."""
 
 _AUTHORITY = re.compile(r"[^/?\\]*")
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.]{5,40}(?:[Zz]|[+-][0-9]{2}:[0-9]{2})")
@@ -19,6 +19,7 @@ def asking(
     *,
     agent: Names | None = None,
     purpose: Names | None = None,
+    enforce: bool | None = None,
     dialect: str | None = None,
     max_age: float | None = None,
     as_of: str | datetime | None = None,
@@ -29,6 +30,8 @@ def asking(
         members["agent"] = _names("agent", agent)
     if purpose is not None:
         members["purpose"] = _names("purpose", purpose)
+    if enforce is not None:
+        members["enforce"] = enforce
     if dialect is not None:
         members["dialect"] = _names("dialect", str(dialect))
     if max_age is not None:

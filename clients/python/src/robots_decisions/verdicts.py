@@ -119,11 +119,17 @@ def verdict_path(url: str, members: Members, left: float, *, explain: bool = Fal
     """The path that asks about a page, for a request that may wait for `left` seconds."""
     asked = question(url, members, left)
     pairs = [
-        (name, f"{one:.15g}" if isinstance(one, float) else one)
+        (name, _parameter(one))
         for name, value in asked.items()
         for one in (value if isinstance(value, list) else [value])
     ]
     return f"{PATH}?{urlencode(pairs + [('explain', 'true')] * explain, errors='replace')}"
+
+
+def _parameter(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.15g}" if isinstance(value, float) else value
 
 
 def parse_verdict(url: str, agent: object, status: int, fields: Fields, body: bytes) -> VerdictAnswer:
