@@ -147,6 +147,7 @@ RESPONSES = [
     Sent(200, PLAIN | {"Content-Encoding": "x-gzip"}, gzip.compress(LONG)),
     Sent(200, PLAIN | {"Content-Encoding": "deflate"}, zlib.compress(OLD.encode())),
     Sent(200, PLAIN | {"Content-Encoding": "identity"}, OLD.encode()),
+    Sent(200, PLAIN | {"Content-Encoding": "gzip"}, OLD.encode()),
     Sent(200, PLAIN | {"cf-mitigated": "challenge"}, OLD.encode()),
     Sent(403, HTML | {"CF-Mitigated": "challenge"}, PAGE),
     Sent(503, {"Retry-After": "7200"}, b""),
