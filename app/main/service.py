@@ -183,6 +183,7 @@ def _state(store: Store, files: Files, decisions: Decisions) -> ServiceState:
         fetches_in_flight=files.fetcher.queue.in_flight,
         fetches_queued=files.fetcher.queue.waiting,
         memory={"snapshots": files.cache.usage, "files": decisions.decider.files.usage},
+        overrides=len(decisions.overrides.rows),
         overrides_loaded=decisions.overrides.loaded and not decisions.overrides.lost,
         store_connections=open_connections(store.client),
         fetches_failing=files.health.failing,

@@ -62,6 +62,7 @@ class ServiceState:
     fetches_in_flight: int
     fetches_queued: int
     memory: Mapping[str, tuple[int, int]]
+    overrides: int = 0
     overrides_loaded: bool = True
     store_connections: int = 0
     fetches_failing: bool = False
@@ -75,6 +76,7 @@ _GAUGES: Final[Mapping[str, tuple[GaugeMode, str]]] = {
     "pubsub_connected": ("livemin", "1 while all workers receive the invalidations of other processes."),
     "fetches_in_flight": ("livesum", "Fetches in flight."),
     "fetches_queued": ("livesum", "Fetches waiting in the queue."),
+    "overrides": ("livemin", "Overrides that this process knows, expired ones included."),
     "overrides_loaded": ("livemin", "1 once all workers have loaded the overrides."),
     "store_connections": ("livesum", "Open connections to the store, including idle ones."),
     "fetches_failing": (

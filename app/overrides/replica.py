@@ -81,6 +81,8 @@ class Overrides:
             if state.version is None or state.version != self._version:
                 await self._learn(state)
             self._note_loss(state)
+            if not self.loaded and state.version is None and not state.lost and not self.rows:
+                _log.info("The store has no overrides and no audit of any: it is new, or all that it had is lost.")
             self.loaded = True
 
     @asynccontextmanager

@@ -54,6 +54,18 @@ async def test_deny_closes_an_origin_and_is_named(store_url: str) -> None:
         assert (await service.allowed(f"{origin.url}/"))["reason"] == "no_match"
 
 
+async def test_a_record_may_be_sent_as_it_is_read(store_url: str) -> None:
+    async with running(store_url) as service:
+        record = await put(service, action="robots", robots="Allow: /", agents=["ExampleBot"], expires_at=LATER)
+        assert await put(service, status=200, **record) == record
+        other = await service.client.put("/v1/overrides/two", json=record)
+        assert (other.status_code, other.json()["detail"]) == (
+            422,
+            "id is 'one', and the path has 'two': leave it out, or send the same.",
+        )
+        assert await counted(service, "robots_overrides") == 1
+
+
 async def test_allow_opens_a_closed_origin_and_keeps_its_pace(store_url: str) -> None:
     async with serve(text(200, RULES)) as origin, running(store_url) as service:
         await service.allowed(f"{origin.url}/")

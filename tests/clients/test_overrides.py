@@ -1,15 +1,26 @@
-"""`robots-decisions overrides`: list, set and remove the overrides of a running service."""
+"""`robots-decisions overrides`: list, set, remove, export and import the overrides of a running service."""
 
 import json
 from pathlib import Path
 
+import pytest
 from httpx import AsyncClient
+from redis.asyncio import Redis
 from robots_decisions.cli.overrides import READ_LIMIT
 
 from robots_core.robots.access import BODY_LIMIT
 from tests.cli.serving import service
 from tests.clients.commands import Ended, run
 from tests.operator_token import TOKEN_FILE, TOKEN_HEADER
+
+ROWS: dict[str, dict[str, object]] = {
+    "closed": {"scope": "https://a.example", "action": "deny", "agents": ["ExampleBot"]},
+    "open": {"scope": "b.example", "action": "allow", "expires_at": "2099-12-31T00:00:00Z"},
+    "slow": {"scope": "c.example", "action": "delay", "delay": 2.5, "shadow": True},
+    "few": {"scope": "d.example", "action": "budget", "budget": 10},
+    "text": {"scope": "e.example", "action": "robots", "robots": "User-agent: *\nDisallow: /é\n"},
+}
+"""An override of each action."""
 
 WHY = ("--reason", "They asked us to.")
 
@@ -62,6 +73,63 @@ async def test_overrides_list_goes_on_to_the_next_page(store_url: str, store_cli
                 assert answer.is_success, answer.text
         listed = (await operate("list", "--server", url)).out.splitlines()
     assert [line.split()[0] for line in listed] == many
+
+
+async def test_exported_overrides_are_imported_elsewhere(store_url: str, store_client: Redis, tmp_path: Path) -> None:
+    file = tmp_path / "overrides.jsonl"
+    async with service(store_url) as url:
+        async with AsyncClient(base_url=url, headers=TOKEN_HEADER) as client:
+            for name, members in ROWS.items():
+                answer = await client.put(f"/v1/overrides/{name}", json={"reason": "é", **members})
+                assert answer.is_success, answer.text
+        exported = await operate("export", "--server", url)
+        assert (exported.code, exported.err) == (0, "")
+        assert [json.loads(line)["id"] for line in exported.out.splitlines()] == sorted(ROWS)
+    await store_client.flushall()
+    expired = json.dumps({"id": "gone", "expired": True})
+    file.write_text(f"{exported.out}\n{expired}\n")
+    async with service(store_url) as url:
+        assert (await operate("list", "--server", url)).out == ""
+        ended = await operate("import", str(file), "--server", url)
+        said = f"{len(ROWS)} overrides are set; 1 had expired and are left out.\n"
+        assert (ended.code, ended.out, ended.err) == (0, "", said)
+        again = await operate("import", "-", "--server", url, given=exported.out.encode())
+        assert (again.code, again.err) == (0, f"{len(ROWS)} overrides are set.\n")
+        found = (await operate("export", "--server", url)).out
+    assert list(map(what, found.splitlines())) == list(map(what, exported.out.splitlines()))
+
+
+def what(line: str) -> dict[str, object]:
+    """An exported override without who set it and when."""
+    return {name: value for name, value in json.loads(line).items() if not name.startswith("updated_")}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", ":2 is not an override; import what `overrides export` has printed."),
+        ("[" * 100_000, ":2 is not an override"),
+        ('{"id": 1}', ":2 is not an override"),
+        (" " * 4_200_000 + "{}", ":2 has more than 4194304 bytes"),
+        ('{"id": "b", "scope": "a/b", "action": "deny", "reason": "x"}', ":2: http"),
+        ('{"id": "b/c", "scope": "b", "action": "deny", "reason": "x"}', "answers 4"),
+    ],
+)
+async def test_import_names_the_line_that_is_refused(
+    line: str, said: str, store_url: str, store_client: Redis, tmp_path: Path
+) -> None:
+    good = '{"id": "a", "scope": "a.example", "action": "deny", "reason": "x"}'
+    (tmp_path / "file").write_text(f"{good}\n{line}\n")
+    async with service(store_url) as url:
+        ended = await operate("import", str(tmp_path / "file"), "--server", url)
+    assert (ended.code, ended.out) == (3, "")
+    assert said in ended.err
+
+
+async def test_import_needs_a_file_that_can_be_read(tmp_path: Path) -> None:
+    ended = await operate("import", str(tmp_path))
+    assert (ended.code, ended.out) == (3, "")
+    assert "Cannot read " in ended.err
 
 
 async def test_text_of_an_override_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -233,6 +233,21 @@ async def test_a_process_that_never_read_lost_overrides_reports_it(
     assert (await ids(new), new.lost) == ([], False)
 
 
+async def test_a_start_with_an_empty_store_is_logged(
+    new_process: NewProcess, store_client: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    knowing = new_process()
+    await knowing.sync()
+    await knowing.sync()
+    said = "The store has no overrides and no audit of any: it is new, or all that it had is lost."
+    assert caplog.messages == [said]
+    await knowing.put(override("a"), "me")
+    caplog.clear()
+    await new_process().sync()
+    assert caplog.messages == []
+
+
 async def test_an_override_changed_in_the_lost_time_is_restored(
     new_process: NewProcess, store_client: Redis, clock: Clock
 ) -> None:

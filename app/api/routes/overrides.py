@@ -40,7 +40,10 @@ Id = Annotated[str, Path(alias="id", max_length=64, description="You choose it: 
 
 
 class OverrideIn(RequestModel):
-    """An override to set. The actions `robots`, `delay` and `budget` need the member of the same name."""
+    """An override to set. The actions `robots`, `delay` and `budget` need the member of the same name.
+
+    A record that GET gives may be sent as it is, in the service that gave it or in another one.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -57,6 +60,10 @@ class OverrideIn(RequestModel):
     )
     expires_at: InstantText | None = Field(None, description="RFC 3339 instant at which it stops to apply.")
     shadow: bool = Field(False, description="Count what it would change, but change no answer; not with budget.")
+    id: str | None = Field(None, description="The id in the path, or left out.")
+    expired: bool | None = Field(None, description="Ignored: `expires_at` decides.")
+    updated_at: InstantText | None = Field(None, description="Ignored: the time of this request counts.")
+    updated_by: str | None = Field(None, description="Ignored: the sender of this request counts.")
 
 
 class OverrideRecordOut(BaseModel):
@@ -226,6 +233,8 @@ def _page(wanted: list[Override], limit: int) -> list[Override]:
 
 
 def _override_from(id_: str, body: OverrideIn) -> Override:
+    if body.id not in (None, id_):
+        raise bad_value("id", body.id, f"id is {body.id!r}, and the path has {id_!r}: leave it out, or send the same.")
     expires_at = instant_from(body.expires_at, "expires_at")
     members = body.model_dump()
     try:

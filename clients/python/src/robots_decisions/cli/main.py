@@ -13,7 +13,7 @@ COMMANDS = {
     "bundle": ("write the robots.txt of a list of origins into a Parquet file", "cli,parquet"),
     "ingest": ("send the robots.txt files of WARC files", "cli,warc"),
     "mcp": ("serve tools for agents by the Model Context Protocol", "mcp"),
-    "overrides": ("list, set or remove the overrides of operators", "cli"),
+    "overrides": ("list, set, remove, export or import the overrides of operators", "cli"),
 }
 """The commands, each a module of this package; and the extras of the distribution that it needs."""
 

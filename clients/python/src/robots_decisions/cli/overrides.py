@@ -1,9 +1,10 @@
-"""`robots-decisions overrides`: list, set and remove the overrides of a running service."""
+"""`robots-decisions overrides`: list, set, remove, export and import the overrides of a running service."""
 
 import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,13 +19,19 @@ READ_LIMIT = 512_001
 """Bytes of a robots.txt that are read: one more than the service accepts."""
 
 
+LINE_LIMIT = 4 * 1024 * 1024
+"""Bytes of the longest line that is imported: a robots.txt at its limit, escaped as JSON."""
+
+
 def add(parser: Parser) -> None:
     """Add the arguments: what to do, and the override."""
     parser.description = (
-        "List the overrides of a service, set one, or remove one. An override is an operator's decision in place of a "
-        "robots.txt; the service must take the caller for an operator."
+        "List the overrides of a service, set or remove one, or export and import all. An override is an operator's "
+        "decision in place of a robots.txt; the service must take the caller for an operator."
     )
-    what = parser.add_subparsers(dest="what", metavar="list|set|remove", required=True, parser_class=Parser)
+    what = parser.add_subparsers(
+        dest="what", metavar="list|set|remove|export|import", required=True, parser_class=Parser
+    )
     listing = what.add_parser("list", help="list the overrides by id")
     listing.add_argument("--url", help="only those that match this URL, in the order in which they decide")
     setting = what.add_parser("set", help="set an override, or replace it")
@@ -44,7 +51,10 @@ def add(parser: Parser) -> None:
     setting.add_argument("--shadow", action="store_true", help="count what it would change, but change nothing")
     removing = what.add_parser("remove", help="remove an override")
     removing.add_argument("id", metavar="ID", help="its id")
-    for each in (listing, setting, removing):
+    exporting = what.add_parser("export", help="print all overrides as JSON, one a line, for a backup")
+    importing = what.add_parser("import", help="set the overrides of an export; others stay")
+    importing.add_argument("file", metavar="FILE", help="what export has printed; - for stdin")
+    for each in (listing, setting, removing, exporting, importing):
         add_server(each)
     for each in (listing, setting):
         each.add_argument("--json", action="store_true", help="print the JSON of the service, one line per override")
@@ -60,6 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
             case "set":
                 record = service.call("PUT", _path(arguments.id), _message(arguments), expected="id")
                 _print(record, as_json=arguments.json)
+            case "export":
+                for record in _all(service, None):
+                    _print(record, as_json=True)
+            case "import":
+                _import(service, arguments.file)
             case _:
                 service.call("DELETE", _path(arguments.id), expected="")
     return 0
@@ -74,6 +89,46 @@ def _all(service: Calls, url: str | None) -> Iterator[dict[str, Any]]:
         if page["next"] in (None, cursor):
             return
         cursor = page["next"]
+
+
+def _import(service: Calls, name: str) -> None:
+    """Set the overrides of a file that have not expired, and say how many. Raise Failed, which names the line."""
+    try:
+        with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
+            records = [_record(f"{name}:{number}", line) for number, line in _lines(file)]
+    except OSError as error:
+        raise Failed(f"Cannot read {name}: {error.strerror}.") from None
+    expired = 0
+    for where, record in records:
+        if record.get("expired"):
+            expired += 1
+            continue
+        try:
+            service.call("PUT", _path(record["id"]), record, expected="id")
+        except Failed as error:
+            raise Failed(f"{where}: {error}") from None
+    left_out = f"; {expired} had expired and are left out" if expired else ""
+    sys.stderr.write(f"{len(records) - expired} overrides are set{left_out}.\n")
+
+
+def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers; of one that is too long, the beginning."""
+    for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT + 1), b""), 1):
+        if line.strip() or len(line) > LINE_LIMIT:
+            yield number, line
+
+
+def _record(where: str, line: bytes) -> tuple[str, dict[str, Any]]:
+    """An exported override, and where it is. Raise Failed."""
+    if len(line) > LINE_LIMIT:
+        raise Failed(f"{where} has more than {LINE_LIMIT} bytes; import what `overrides export` has printed.")
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or not isinstance(record.get("id"), str):
+        raise Failed(f"{where} is not an override; import what `overrides export` has printed.")
+    return where, record
 
 
 def _path(id_: str) -> str:
