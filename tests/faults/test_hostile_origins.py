@@ -214,6 +214,9 @@ HTTP: dict[str, Row] = {
     "gzip with a wrong checksum": sends(BAD_200, coded("gzip", gzip.compress(ROBOTS)[:-8] + b"\0" * 8)),
     # Redirects.
     "a redirect to itself": sends(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/robots.txt")),
+    "a redirect to itself that sets a cookie": sends(
+        Unavailable(302, Cause.COOKIE_LOOP), text(302, "", {"Location": "/robots.txt", "Set-Cookie": "seen=1; Path=/"})
+    ),
     "a redirect to itself by a fragment": sends(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/robots.txt#again")),
     "a circle of two": sends(Unavailable(301, Cause.REDIRECT_LOOP), redirect("/a"), redirect("/b"), redirect("/a")),
     "six redirects": sends(
