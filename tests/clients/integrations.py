@@ -96,6 +96,8 @@ async def _by_crawlee(service: Service, urls: list[str]) -> dict[str, int | str]
             came[context.request.url] = type(error).__name__
 
         await crawler.run(urls)
+    if hooks.misconfigured is not None:
+        return dict.fromkeys(urls, type(hooks.misconfigured).__name__)
     return came
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from robots_decisions import Disallowed
 
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow
@@ -97,13 +98,13 @@ async def test_overloaded_page_is_reported() -> None:
     assert ("a", 429, "3") in [(permit, said["status"], said["retry_after"]) for permit, said in permitting.reports]
 
 
-async def test_service_that_fails_permits_no_page() -> None:
-    site = Site("")
-    async with serve(text(500)) as service, serve(site) as origin:
+async def test_page_waits_for_a_service_that_fails() -> None:
+    permitting, site = Permitting(httpx.Response(500), httpx.Response(502), allow()), Site("")
+    async with serve(permitting) as service, serve(site) as origin:
         came = Crawl()
         await came.run(service.url, f"{origin.url}/page")
-    assert site.log == []
-    assert [type(error).__name__ for error in came.failed.values()] == ["ServiceUnavailable"]
+    assert (came.fetched, came.failed) == ([f"{origin.url}/page"], {})
+    assert (len(permitting.asked), site.paths) == (3, ["/page"])
 
 
 async def redirected(own_client: bool, location: str) -> tuple[Crawl, Site, Permitting]:

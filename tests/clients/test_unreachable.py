@@ -28,11 +28,13 @@ async def served(site: Site) -> AsyncIterator[tuple[Conformance, str]]:
 @pytest.mark.parametrize("integration", EACH)
 async def test_nothing_but_silence_opens(integration: str) -> None:
     site = Site("")
+    # Crawlee waits for a service that is busy, for ten minutes here.
+    failures = ("never-opens-",) if integration == "crawlee" else ("never-opens-", "later-")
     async with served(site) as (cases, origin):
         closed = {
             name: OUTCOMES[case.expected["error"]]
             for name, case in cases.cases.items()
-            if name.endswith("-allow-permit") and name.startswith(("never-opens-", "later-"))
+            if name.endswith("-allow-permit") and name.startswith(failures)
         }
         plan = {
             "integration": integration,
@@ -50,7 +52,7 @@ async def test_nothing_but_silence_opens(integration: str) -> None:
 @pytest.mark.parametrize("integration", EACH)
 async def test_silence_opens_at_a_second_for_each_host(integration: str) -> None:
     site = Site("")
-    waits = integration == "crawlee"  # which asks again at once
+    waits = integration == "crawlee"  # whose queue waits
     async with served(site) as (cases, origin):
         silent = [name for name in cases.cases if name.startswith("opens-") and name.endswith("-allow-permit")]
         services = [cases.cases[name].service for name in silent]

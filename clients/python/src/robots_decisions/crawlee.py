@@ -7,28 +7,32 @@ async with PermitHooks("http://127.0.0.1:8080", agent="ExampleBot") as hooks:
     await crawler.run(urls)
 """
 
+import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from crawlee import Request
 from crawlee.crawlers import BasicCrawlingContext
 from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
+from crawlee.request_loaders import RequestManager
 
 from robots_decisions._async.permit_client import AsyncPermitClient
 from robots_decisions._async.service import AsyncService
 from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp
-from robots_decisions.errors import Disallowed, Misconfigured, NotUnderstood, Options, PermitError, Unreachable
-from robots_decisions.permits import VERSION, Slot
+from robots_decisions.crawlee_queue import HeldRequests
+from robots_decisions.errors import Misconfigured, Options, PermitError
+from robots_decisions.permits import PACE, VERSION, Granted, NoAnswer, RetryLater, Slot
 from robots_decisions.question import Names, origin_key
 
 __all__ = ["MAX_WAIT", "PermitHooks"]
 
-MAX_WAIT = 30.0
-"""Default seconds that a page may wait for its slot: crawlee's navigation timeout, by default 60 s, includes them."""
+MAX_WAIT = 5.0
+"""Default seconds that a page waits for its slot in the crawler. Those whose slots are later wait in the queue."""
 
 REDIRECTS = 20
 """Redirects in a row that are followed."""
@@ -38,15 +42,22 @@ _OF_BODIES = frozenset({"content-type", "content-length", "content-encoding"})
 _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization"})
 """Headers that a redirect to another origin must not carry."""
 
+_log = logging.getLogger(__name__)
+
 
 class HookedCrawler(Protocol):
     """A crawler of crawlee that navigates: those for HTTP, and the one for Playwright."""
+
+    get_request_manager: Callable[[], Awaitable[RequestManager]]
 
     def pre_navigation_hook(self, hook: Callable[[Any], Awaitable[None]]) -> None:
         """Register a hook that runs before each navigation."""
 
     def post_navigation_hook(self, hook: Callable[[Any], Awaitable[None]]) -> None:
         """Register a hook that runs after each navigation."""
+
+    def stop(self, reason: str) -> None:
+        """Stop the crawler, once the requests in flight have ended."""
 
 
 class _Begun(NamedTuple):
@@ -55,14 +66,24 @@ class _Begun(NamedTuple):
     at: float
 
 
+class _Installed(NamedTuple):
+    crawler: HookedCrawler
+    held: HeldRequests
+
+
 class PermitHooks:
     """Waits for a slot before each navigation, and reports what came.
 
     `agent` is the crawler to ask as; `purpose`, `dialect` and `max_age` are those of AsyncClient. A disallowed page
-    fails with Disallowed, without retries. A page whose slot, or whose verdict, is more than `max_wait` seconds away
-    fails with Deferred, and crawlee retries it. With `http_client`, redirects need a permit each. Without it, and in
-    a browser, they were followed before they can be asked about: then a page fails that a redirect to a disallowed
-    one gave. What a browser loads for a page is not asked about. Raises ValueError for invalid arguments.
+    fails with Disallowed, without retries. A page whose slot is within `max_wait` seconds waits for it in the crawler.
+    One whose slot or verdict is later goes back to crawlee's queue until then, and so does one about which the service
+    says nothing; that counts as no retry. With `unreachable="allow"`, pages are then fetched without a permit, at the
+    client's own pace. If the service refuses the key, or is none, the crawler is stopped, its requests stay in its
+    queue, and `misconfigured` says why.
+
+    With `http_client`, redirects need a permit each. Without it, and in a browser, they were followed before they can
+    be asked about: then a page fails that a redirect to a disallowed one gave. What a browser loads for a page is not
+    asked about. Raises ValueError for invalid arguments.
     """
 
     def __init__(
@@ -76,9 +97,11 @@ class PermitHooks:
         key: str | None = None,
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
-        unreachable: Unreachable = "fail",
+        unreachable: Literal["wait", "allow"] = "wait",
         http: AsyncHttp | None = None,
     ) -> None:
+        if unreachable not in {"wait", "allow"}:
+            raise ValueError(f"unreachable={unreachable!r} is not one of 'wait' and 'allow'")
         self._options = Options(
             agent=agent,
             purpose=purpose,
@@ -88,13 +111,27 @@ class PermitHooks:
             max_wait=max_wait,
             unreachable=unreachable,
         )
+        self._url = service
         self._service = AsyncPermitClient(AsyncService(service, key, http or default_async_http()), self._options)
         self._begun: dict[int, _Begun] = {}
+        self._installed: dict[int, _Installed] = {}
+        self._asking: dict[int, _Installed] = {}
+        self.misconfigured: Misconfigured | None = None
 
     def install(self, crawler: HookedCrawler) -> None:
-        """Register both hooks."""
-        crawler.pre_navigation_hook(self.before_navigation)
-        crawler.post_navigation_hook(self.after_navigation)
+        """Register both hooks, and hold back those requests of the crawler's queue that have to wait."""
+        opened, installed = crawler.get_request_manager, _Installed(crawler, HeldRequests())
+        self._installed[id(crawler)] = installed
+
+        async def held() -> RequestManager:
+            return installed.held.over(await opened())
+
+        async def before(context: BasicCrawlingContext) -> None:
+            await self._before_navigation(installed, context)
+
+        crawler.get_request_manager = held
+        crawler.pre_navigation_hook(before)
+        crawler.post_navigation_hook(self._after_navigation)
 
     def http_client(self, client: HttpClient | None = None) -> HttpClient:
         """An HTTP client for the crawler, which requests a permit before it follows a redirect.
@@ -110,25 +147,31 @@ class PermitHooks:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Release unused slots, send what was not reported yet, then close the connections to the service."""
+        """Give held requests back to crawlee's queue, release unused slots, send what was not reported yet, then close
+        the connections to the service."""
+        for installed in self._installed.values():
+            await installed.held.give_back()
         await self._service.aclose()
 
-    async def before_navigation(self, context: BasicCrawlingContext) -> None:
+    async def before_redirect(self, request: Request, response: HttpResponse, url: str) -> None:
+        """Report a redirect, and wait for the slot of the page that it names. Raise PermitError if it must not be
+        fetched."""
+        await self._report(request, response.status_code, response.headers.get("retry-after"))
+        await self._wait(request, url)
+
+    async def _before_navigation(self, installed: _Installed, context: BasicCrawlingContext) -> None:
         """Wait for the slot. Raise PermitError if the page must not be fetched."""
         request = context.request
 
         async def forget() -> None:
             self._begun.pop(id(request), None)
+            self._asking.pop(id(request), None)
 
-        await self._wait(request, request.url)
         context.register_deferred_cleanup(forget)
+        self._asking[id(request)] = installed
+        await self._wait(request, request.url)
 
-    async def before_redirect(self, request: Request, response: HttpResponse, url: str) -> None:
-        """Report a redirect, and wait for the slot of the page that it names. Raise PermitError as before a page."""
-        await self._report(request, response.status_code, response.headers.get("retry-after"))
-        await self._wait(request, url)
-
-    async def after_navigation(self, context: Any) -> None:
+    async def _after_navigation(self, context: Any) -> None:
         """Report what came. Crawlee runs this before it looks at the status. Raise PermitError after a redirect."""
         request = context.request
         begun = self._begun.get(id(request))
@@ -143,15 +186,51 @@ class PermitHooks:
         await self._report(request, status, headers.get("retry-after"))
 
     async def _wait(self, request: Request, url: str) -> None:
+        """Wait for the slot of a page. Raise PermitError, or an error that puts the request back."""
+        installed = self._asking[id(request)]
         try:
-            slot = await self._service.permit(url, self._options.members)
-        except PermitError as error:
-            if isinstance(error, Disallowed | NotUnderstood | Misconfigured):
-                request.no_retry = True
-            raise
+            slot = await self._slot(installed, request, url)
+        finally:
+            installed.held.answered(request, url)
         self._begun[id(request)] = _Begun(url, slot, time.monotonic())
         if slot.version is not None:
             request.user_data[VERSION] = slot.version
+
+    async def _slot(self, installed: _Installed, request: Request, url: str) -> Slot:
+        held, max_wait = installed.held, self._options.max_wait
+        answer = await self._service.answer(url, self._options.members, max_wait, waiting=held.waiting(url))
+        line, now = held.line(url), time.monotonic()
+        match answer:
+            case Granted(interval=interval):
+                line.granted(now, interval, max_wait)
+                return answer
+            case RetryLater(seconds=seconds, reason=reason, interval=interval) if reason == PACE:
+                line.wait_for_slot(now, seconds, interval)
+                self._service.waits.slow(url, interval or seconds, len(line.waiting))
+            case RetryLater(seconds=seconds):
+                line.verdict_unknown(now, seconds, math.inf)
+            case NoAnswer(remedy=None) if self._options.opens:
+                own = self._service.own_slot(url, answer, max_wait)
+                if own.taken:
+                    line.granted(now, own.interval, max_wait)
+                    return await self._service.wait_for(own)
+                line.wait_for_slot(now, own.wait, own.interval)
+            case NoAnswer(remedy=None):
+                if now >= line.opens_at:  # of several that asked together, the first to fail counts
+                    line.verdict_unknown(now, None, math.inf)
+            case NoAnswer():
+                self._stop(installed.crawler, self._options.errors.error(url, self._url, answer))
+            case _:
+                line.verdict_known()
+                request.no_retry = True
+                raise self._options.errors.error(url, self._url, answer)
+        raise held.put_back(request, url)
+
+    def _stop(self, crawler: HookedCrawler, error: PermitError) -> None:
+        if self.misconfigured is None and isinstance(error, Misconfigured):
+            self.misconfigured = error
+            _log.error("%s The crawler stops; its requests stay in its queue.", error)
+        crawler.stop(str(error))
 
     async def _report(self, request: Request, status: int, retry_after: str | None) -> None:
         begun = self._begun.pop(id(request), None)
