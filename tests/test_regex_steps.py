@@ -81,7 +81,6 @@ EXPRESSIONS = {
     "robots_core.origin:_SCHEME": "match",
     "app.overrides.redis_overrides:_WRITTEN_VERSION": "fullmatch",
     "app.overrides.override_json:_ID": "fullmatch",
-    "app.pacing.permit:_SECONDS": "fullmatch",
     "app.store.url:_HOST_NAME": "match",
     "app.store.url:_SCHEME": "match",
     "app.main.setting_names:_LINK": "search",

@@ -1,17 +1,14 @@
 """Encode snapshots for the store, and decode them. The bytes are not trusted.
 
-The format is a two-byte mark, then one Zstandard frame: a line of JSON with the facts, then the body as it is. Values
-of release 0.1.0 have another mark and are a zlib stream.
+The format is a two-byte mark, then one Zstandard frame: a line of JSON with the facts, then the body as it is.
 
 Two releases share a store during a rolling upgrade, so each reads what the other writes. A reader ignores members and
 trailing list items that it does not know, and gives missing ones their default. A writer adds members, and never
 removes or redefines one; where an older reader would misread the rest, it raises `min_version`, and older releases
-treat the value as a miss, as 0.1.0 does with every value that is written now. `tests/cases/snapshots-*.jsonl` holds
-bytes of every release.
+treat the value as a miss.
 """
 
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any, NoReturn, assert_never
 
@@ -41,7 +38,6 @@ VERSION = 1
 """The version that this release reads; a value whose `min_version` is higher is a miss."""
 
 _MARK = b"R\x02"
-_ZLIB_MARK = b"R\x01"  # of release 0.1.0
 _BODY_LIMIT = BODY_LIMIT + 1  # see readable_part
 _PLAIN_LIMIT = FACTS_LIMIT + _BODY_LIMIT + 1
 
@@ -82,7 +78,7 @@ def decode(data: bytes) -> Snapshot | None:
     """The snapshot in these bytes; None if they are damaged, foreign, too large or need a later release."""
     try:
         return _read(data)
-    except (ValueError, LookupError, RecursionError, zlib.error):
+    except (ValueError, LookupError, RecursionError):
         return None
 
 
@@ -158,26 +154,13 @@ def _snapshot(facts: Any, body: bytes) -> Snapshot:
 
 
 def _unpack(data: bytes) -> tuple[Any, bytes]:
-    if len(data) > ENCODED_LIMIT:
+    if len(data) > ENCODED_LIMIT or not data.startswith(_MARK):
         raise _Invalid
-    if data.startswith(_MARK):
-        text = decompress(data[len(_MARK) :], _PLAIN_LIMIT)
-    elif data.startswith(_ZLIB_MARK):
-        text = _inflate(data[len(_ZLIB_MARK) :])
-    else:
-        raise _Invalid
+    text = decompress(data[len(_MARK) :], _PLAIN_LIMIT)
     facts, newline, body = text.partition(b"\n")
     if not newline or len(facts) > FACTS_LIMIT or len(body) > _BODY_LIMIT:
         raise _Invalid
     return json.loads(facts, parse_constant=_refuse), body
-
-
-def _inflate(data: bytes) -> bytes:
-    stream = zlib.decompressobj()
-    text = stream.decompress(data, _PLAIN_LIMIT)
-    if not stream.eof or stream.unused_data:
-        raise _Invalid
-    return text
 
 
 def _read_access(written: Any, body: bytes, failing: Failing | None) -> Access:

@@ -18,7 +18,6 @@ from app.store.failures import FAILURES
 from robots_core.origin import Origin, read_key
 
 CHANNEL = "robots:news"
-"""The name is that of release 0.1.0."""
 
 MESSAGE_ORIGINS = 200
 """Origins that one message names at most."""

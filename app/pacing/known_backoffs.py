@@ -27,9 +27,9 @@ class KnownBackoffs:
     def note(self, key: PaceKey, seconds: float) -> None:
         """Note how many seconds are left of the backoff from the key's pool."""
         if seconds > 0:
-            self._known[key.stored_pool] = _Known(key, self._steady() + seconds)
+            self._known[key.pool] = _Known(key, self._steady() + seconds)
         else:
-            self._known.pop(key.stored_pool, None)
+            self._known.pop(key.pool, None)
 
     def running(self) -> Iterator[PaceKey]:
         """A key of each pool with a backoff that is not over."""

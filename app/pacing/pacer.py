@@ -8,7 +8,6 @@ from typing import NamedTuple
 from app.cache.byte_lru import BoundedDict
 from app.pacing.known_backoffs import KnownBackoffs
 from app.pacing.local_pacer import LOCAL_SLOT, LocalPacer
-from app.pacing.origin_backoffs import OriginBackoffs
 from app.pacing.page_times import PageTimes
 from app.pacing.permit import SlotRef
 from app.pacing.recovery import Recovery
@@ -87,7 +86,6 @@ class Pacer:
         self._queues: BoundedDict[PaceKey, QueueState] = BoundedDict()
         self._shards = _Shards(clocks)
         self._backoffs = KnownBackoffs(self._shards[ANY].clock.steady)
-        self._origin_backoffs = OriginBackoffs(store, self._shards[ANY].clock.steady)
         self._recovery = Recovery(store, self._queues, self._backoffs, sleep, backoff_given_back)
 
     async def aclose(self) -> None:
@@ -110,15 +108,13 @@ class Pacer:
         except StoreDown:
             return OutcomeResult(0, degraded=True)
 
-    async def back_off(
-        self, key: PaceKey, retry_after: float, reporter: str | None = None, origin: str = ""
-    ) -> OutcomeResult:
+    async def back_off(self, key: PaceKey, retry_after: float, reporter: str | None = None) -> OutcomeResult:
         """Back off from the key's pool, where an origin answered 429 or 503; the result is the backoff's seconds left.
 
         One `reporter` alone is believed for some minutes (MAX_UNCONFIRMED); None is an operator.
         """
         state = self._state(key)
-        known = self._backoffs.left(key.stored_pool)
+        known = self._backoffs.left(key.pool)
         try:
             seconds = await self._store.back_off(key, retry_after, reporter, known)
         except StoreDown:
@@ -130,7 +126,6 @@ class Pacer:
             return OutcomeResult(seconds, degraded=True)
         self._backoffs.note(key, seconds)
         self._recovery.on_success(state)
-        await self._origin_backoffs.note(key, origin, seconds, reporter)
         return OutcomeResult(seconds, degraded=False)
 
     def note_page(self, key: PaceKey, slot: SlotRef, status: int | None, elapsed: float | None) -> None:
@@ -148,9 +143,6 @@ class Pacer:
 
     async def _reserve_in_store(self, request: SlotRequest) -> SlotResult:
         key, state = request.key, self._state(request.key)
-        left = await self._origin_backoffs.left(key, request.origin)
-        if left > self._backoffs.left(key.stored_pool):
-            self._backoffs.note(key, left)
         # Until a cluster has been reached, its failures are counted for ANY shard.
         closed_for = max(state.closed_for(), self._shards[ANY].closed_for())
         pages = self._pages.take(key)
@@ -158,7 +150,7 @@ class Pacer:
             result, view = await self._store.reserve(
                 request,
                 self._known_queue(key, state),
-                self._backoffs.left(key.stored_pool),
+                self._backoffs.left(key.pool),
                 closed_for=closed_for,
                 closed_if_behind=RECOVERY_PERIOD,
                 pages=pages,
@@ -188,7 +180,7 @@ class Pacer:
             left = max(failing_since + PROBE_INTERVAL - state.clock.steady(), SLACK)
             return WaitTooLong(left, left, interval_at(request.windows, state.clock()))
         now = state.clock()
-        not_before = max(self._free_from(request, state, failing_since), now + self._backoffs.left(key.stored_pool))
+        not_before = max(self._free_from(request, state, failing_since), now + self._backoffs.left(key.pool))
         result = self._local.reserve(request, now, not_before)
         if isinstance(result, Slot):
             end = advance(request.windows, result.go_at, request.cost)

@@ -6,7 +6,6 @@ fleet can write the tag, so a caller can neither name an origin that it has no s
 
 import base64
 import hmac
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
@@ -18,7 +17,6 @@ from app.pacing.slots import PaceKey
 MAX_CHARS = 1536
 """Characters of the longest permit that is read."""
 
-_SECONDS = re.compile(r"[0-9]{1,20}\.[0-9]{6}")
 
 TAG_BYTES = 16
 """Bytes of the HMAC in a permit: 128 bits, of which each guess costs a request."""
@@ -29,10 +27,7 @@ class BadPermit(ValueError):
 
 
 class SlotRef(NamedTuple):
-    """A reserved slot: the key of its page's origin, its queue, its name there, and when it begins (Unix seconds).
-
-    `go_at` is 0 in a permit of the last release, which does not say.
-    """
+    """A reserved slot: the key of its page's origin, its queue, its name there, and when it begins (Unix seconds)."""
 
     origin: str
     key: PaceKey
@@ -48,8 +43,7 @@ class SlotRef(NamedTuple):
 
 def sign(slot: SlotRef, secret: bytes) -> str:
     """The permit for this slot."""
-    # The last release reads three texts. It takes the third for a name that it does not find.
-    fields = [slot.origin, slot.key.agent, f"{slot.name} {slot.key.pool} {slot.go_at:.6f}"]
+    fields = [slot.origin, slot.key.agent, slot.name, slot.key.pool, round(slot.go_at, 6)]
     payload = _base64(msgspec.json.encode(fields))
     return f"{payload}.{_tag(payload, secret)}"
 
@@ -67,14 +61,8 @@ def _read(payload: str) -> SlotRef:
     # The payload is signed, so `sign` wrote it, unless someone else knows the secret.
     with suppress(ValueError, msgspec.DecodeError):
         data = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
-        origin, agent, slot = msgspec.json.decode(data, type=tuple[str, str, str])
-        match slot.split(" "):
-            case [name]:  # the last release has a queue for each origin
-                return SlotRef(origin, PaceKey(origin, agent), name)
-            case [name, pool, go_at] if _SECONDS.fullmatch(go_at):
-                return SlotRef(origin, PaceKey(pool, agent), name, float(go_at))
-            case _:
-                pass
+        origin, agent, name, pool, go_at = msgspec.json.decode(data, type=tuple[str, str, str, str, float])
+        return SlotRef(origin, PaceKey(pool, agent), name, go_at)
     raise BadPermit("The permit is signed but does not hold a slot.")
 
 

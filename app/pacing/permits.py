@@ -216,9 +216,7 @@ class Permits:
             released, degraded = bool(result.value), result.degraded
         backoff = None
         if outcome.status in OVERLOADED:
-            result = await self._pacer.back_off(
-                self._queue_of(slot), outcome.retry_after, outcome.reporter, slot.origin
-            )
+            result = await self._pacer.back_off(self._queue_of(slot), outcome.retry_after, outcome.reporter)
             backoff, degraded = result.value, degraded or result.degraded
             self._on_backoff(slot.origin, backoff)
         if (outcome.status, outcome.elapsed) != (None, None) and not outcome.released:
@@ -271,7 +269,7 @@ class Permits:
         )
 
     def _queue_of(self, slot: SlotRef) -> PaceKey:
-        """The queue that the slot's origin has now: the table may have changed since, or the last release given it."""
+        """The queue that the slot's origin has now: the table may have changed since."""
         origin = read_key(slot.origin)
         return slot.key if origin is None else PaceKey(self._pool_of(origin), slot.key.agent)
 

@@ -95,13 +95,13 @@ class Recovery:
 
         async def give_back(key: PaceKey) -> None:
             nonlocal given_back
-            if await self._store.give_back(key, self._backoffs.left(key.stored_pool)):
+            if await self._store.give_back(key, self._backoffs.left(key.pool)):
                 given_back += 1
                 self._given_back()
 
         while state.unreported_backoffs:
             key, _ = state.unreported_backoffs.popitem(last=False)
-            if self._backoffs.left(key.stored_pool) > SLACK and not await self._retried(key, partial(give_back, key)):
+            if self._backoffs.left(key.pool) > SLACK and not await self._retried(key, partial(give_back, key)):
                 state.unreported_backoffs[key] = None
                 self.on_failure(state)
                 break

@@ -232,7 +232,7 @@ def _integers(reply: Any, count: int) -> list[int]:
 
 def _bucket(key: PaceKey) -> str:
     # The braces put all keys of a bucket into one hash slot of a cluster.
-    return f"robots:{{pace:{zlib.crc32(key.stored_pool.encode()) % BUCKETS}}}"
+    return f"robots:{{pace:{zlib.crc32(key.pool.encode()) % BUCKETS}}}"
 
 
 def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
@@ -258,4 +258,4 @@ def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
 
 def _fields(key: PaceKey) -> tuple[str, str]:
     """The fields of the pool and of the queue in their bucket. They differ, since no pool has a path."""
-    return key.stored_pool, f"{key.stored_pool}/{key.agent}"
+    return key.pool, f"{key.pool}/{key.agent}"

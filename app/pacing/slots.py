@@ -25,15 +25,6 @@ class PaceKey(NamedTuple):
         """The name of the pool in the domain table; None if it has none there."""
         return self.pool.removeprefix(NAMED) if self.pool.startswith(NAMED) else None
 
-    @property
-    def stored_pool(self) -> str:
-        """The pool as the store has it.
-
-        The pool of a host is stored as its https origin, which the last release has a queue for: processes of both
-        keep one pace there.
-        """
-        return self.pool if "://" in self.pool or self.pool.startswith(NAMED) else f"https://{self.pool}"
-
 
 class SlotRequest(NamedTuple):
     """A request for the next slot. `cost` is in documents, `max_wait` in seconds.

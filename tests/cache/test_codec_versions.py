@@ -1,8 +1,6 @@
 """Releases that share a store read what each other writes."""
 
 import json
-from base64 import b64decode
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +10,11 @@ from app.cache.compression import compress, decompress
 from app.cache.freshness import Failing, Snapshot
 from robots_core.robots.access import Blocked, Cause, Successful, Unavailable, Unreachable, Validators
 
-CASES = Path(__file__).parent.parent / "cases"
 AT = 1_790_000_000.25
 DEAD = Unreachable(Cause.DNS)
 BUSY = Unreachable(Cause.TOO_MANY_REQUESTS, 429, 120)
 
-WRITTEN_BY_0_1_0 = {
+SNAPSHOTS = {
     "file": Snapshot(
         Successful(200, b"User-agent: *\nDisallow: /a\n", content_type="text/plain"),
         AT,
@@ -41,20 +38,6 @@ WRITTEN_BY_0_1_0 = {
 }
 
 
-def frozen(release: str) -> dict[str, bytes]:
-    lines = (CASES / f"snapshots-{release}.jsonl").read_text().splitlines()
-    return {row["name"]: b64decode(row["bytes"]) for row in map(json.loads, lines)}
-
-
-def test_snapshots_of_0_1_0_are_read() -> None:
-    assert {name: decode(data) for name, data in frozen("0.1.0").items()} == WRITTEN_BY_0_1_0
-
-
-def test_0_1_0_takes_a_snapshot_that_is_written_now_for_a_miss() -> None:
-    for snapshot in WRITTEN_BY_0_1_0.values():
-        assert not encode(snapshot).startswith(b"R\x01")  # the mark without which 0.1.0 reads nothing
-
-
 def later(data: bytes, **members: Any) -> bytes:
     """These bytes as a later release would write them: more members, and more items in each list."""
     facts, _, body = decompress(data[2:], 10_000).partition(b"\n")
@@ -65,15 +48,15 @@ def later(data: bytes, **members: Any) -> bytes:
     return data[:2] + compress(json.dumps({**known, "fence": 7, **members}).encode() + b"\n" + body)
 
 
-@pytest.mark.parametrize("name", WRITTEN_BY_0_1_0)
+@pytest.mark.parametrize("name", SNAPSHOTS)
 def test_additions_of_later_releases_are_ignored(name: str) -> None:
-    data = encode(WRITTEN_BY_0_1_0[name])
-    assert decode(later(data)) == WRITTEN_BY_0_1_0[name]
-    assert decode(later(data, min_version=VERSION)) == WRITTEN_BY_0_1_0[name]
+    data = encode(SNAPSHOTS[name])
+    assert decode(later(data)) == SNAPSHOTS[name]
+    assert decode(later(data, min_version=VERSION)) == SNAPSHOTS[name]
 
 
 def test_a_value_that_needs_a_later_release_is_a_miss() -> None:
-    assert decode(later(encode(WRITTEN_BY_0_1_0["file"]), min_version=VERSION + 1)) is None
+    assert decode(later(encode(SNAPSHOTS["file"]), min_version=VERSION + 1)) is None
 
 
 def test_missing_members_have_defaults() -> None:

@@ -322,8 +322,7 @@ def test_poisoned_pace_still_gives_slots(store_url: str) -> None:
         async def example(found: dict[int, Poison | bytes]) -> None:
             origin = it.origins.new()
             for which, poison in found.items():
-                for key in (queue(origin), PaceKey(origin, "examplebot")):  # the latter is of the last release
-                    await put(it.client, keys_of(key)[which], poison)
+                await put(it.client, keys_of(queue(origin))[which], poison)
             for _ in range(2):
                 await permit(origin)
 

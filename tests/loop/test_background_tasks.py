@@ -458,9 +458,9 @@ class _Pace:
         return 0
 
     async def give_back(self, key: PaceKey, _backoff: float) -> bool:
-        if key.stored_pool == BAD.key:
+        if key.pool == BAD.key:
             raise Poison
-        self.reported.append(key.stored_pool)
+        self.reported.append(key.pool)
         return True
 
 

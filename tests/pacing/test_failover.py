@@ -38,7 +38,7 @@ class Log:
 
     def too_close(self) -> list[tuple[str, tuple[float, bool], tuple[float, bool]]]:
         return [
-            (key.stored_pool, first, second)
+            (key.pool, first, second)
             for key, slots in self.slots.items()
             for first, second in pairwise(sorted(slots))
             if second[0] - first[0] < 0.999

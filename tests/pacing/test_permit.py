@@ -45,13 +45,6 @@ def test_a_signed_slot_is_read_back(slot: SlotRef) -> None:
     assert read.go_at == pytest.approx(slot.go_at, abs=1e-5)
 
 
-def test_a_permit_of_the_last_release_names_the_queue_of_its_origin() -> None:
-    fields = ["http://www.example.com:8080", "examplebot", GOOD.name]
-    assert verify(signed(json.dumps(fields).encode()), [SECRET]) == SlotRef(
-        fields[0], PaceKey(fields[0], "examplebot"), GOOD.name
-    )
-
-
 def test_a_permit_of_an_accepted_secret_is_read() -> None:
     assert verify(sign(GOOD, EARLIER), [SECRET, EARLIER]) == GOOD
     with pytest.raises(BadPermit):
@@ -83,16 +76,16 @@ def signed(content: bytes) -> str:
 
 
 def test_a_payload_signed_here_is_accepted() -> None:
-    content = json.dumps([GOOD.origin, "examplebot", f"{GOOD.name} www.example.com 1700000000.250000"]).encode()
+    content = json.dumps([GOOD.origin, "examplebot", GOOD.name, "www.example.com", 1700000000.25]).encode()
     assert verify(signed(content), [SECRET]) == GOOD
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        ["https://www.example.com", "examplebot", "1:ab:a www.example.com"],
-        ["https://www.example.com", "examplebot", "1:ab:a www.example.com nan"],
-        ["https://www.example.com", "examplebot", "1:ab:a www.example.com 1.000000 x"],
+        ["https://www.example.com", "examplebot", "1:ab:a", "www.example.com"],
+        ["https://www.example.com", "examplebot", "1:ab:a", "www.example.com", "1"],
+        ["https://www.example.com", "examplebot", "1:ab:a", "www.example.com", 1.0, "x"],
         None,
         5,
         {},

@@ -6,7 +6,6 @@ from app.cache.recheck_file import read_table
 from app.main.operator_files import domain_table, pools
 from app.main.settings import Settings
 from app.pacing.pools import PaceBy, pool_of
-from app.pacing.slots import PaceKey
 from robots_core.origin import read_target
 
 TABLE = read_table("""
@@ -62,12 +61,6 @@ def test_an_unknown_suffix_is_logged_once(caplog: pytest.LogCaptureFixture) -> N
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 2
     assert [".internal" in said[0], ".lan" in said[1]] == [True, True]
-
-
-def test_the_queue_of_a_host_is_that_of_its_https_origin() -> None:
-    host, origin = PaceKey.of("www.example.com", "A"), PaceKey.of("https://www.example.com", "A")
-    assert host.stored_pool == origin.stored_pool == "https://www.example.com"
-    assert PaceKey.of("pool:shop", "A").stored_pool == "pool:shop"
 
 
 @pytest.mark.parametrize(
