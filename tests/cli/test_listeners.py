@@ -31,15 +31,16 @@ def test_ipv4_clients_keep_their_addresses() -> None:
         assert ipv6.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 1
 
 
-def test_other_hosts_are_left_to_the_server() -> None:
-    assert listeners.listeners(configuration(Settings(host="::1", port=0))) is None
+def test_a_name_is_left_to_the_server() -> None:
+    assert listeners.listeners(configuration(Settings(host="localhost", port=0))) is None
 
 
-def test_a_taken_port_is_named() -> None:
-    with socket.create_server(("0.0.0.0", 0)) as taken:
+@pytest.mark.parametrize(("host", "named"), [("::", "0.0.0.0"), ("127.0.0.1", "127.0.0.1"), ("::1", "::1")])
+def test_a_taken_port_is_named(host: str, named: str) -> None:
+    with socket.create_server((named, 0), family=socket.AF_INET6 if ":" in named else socket.AF_INET) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(BadSetting, match=f"PORT={port} is taken on 0.0.0.0"):
-            listeners.listeners(configuration(Settings(host="::", port=port)))
+        with pytest.raises(BadSetting, match=f"PORT={port} is in use on {named}: set another, as in PORT={port + 1}"):
+            listeners.listeners(configuration(Settings(host=host, port=port)))
 
 
 def test_without_ipv6_only_ipv4_is_listened_on(monkeypatch: pytest.MonkeyPatch) -> None:
