@@ -40,7 +40,7 @@ def first_cells(page: str, heading: str | None = None) -> list[str]:
 
 def test_every_setting_is_in_the_reference_with_an_example() -> None:
     page = (REFERENCE / "settings.md").read_text()
-    rows = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^### `([A-Z_]+)`\n\nDefault: (.+)\. Example: (.+)\.\n\n(.+)$", page, re.MULTILINE)
     assert sorted(name for name, *_ in rows) == sorted(
         {name.upper() for name in Settings.model_fields} | READ_ELSEWHERE
     )
@@ -72,7 +72,7 @@ def test_every_status_and_alert_is_where_somebody_in_trouble_looks() -> None:
 
 def test_every_example_of_a_setting_is_valid() -> None:
     page = (REFERENCE / "settings.md").read_text()
-    rows = re.findall(r"^\| `([A-Z_]+)` \| [^|]+ \| `([^`]+)` \|", page, re.MULTILINE)
+    rows = re.findall(r"^### `([A-Z_]+)`\n\nDefault: .+\. Example: `([^`]+)`\.$", page, re.MULTILINE)
     files = {
         "AGENTS_FILE",
         "API_KEYS_FILE",

@@ -1,8 +1,9 @@
 """The tree of the last release, from the history: `last-release` names its commit.
 
-When a release is made, that file gets its commit; before the first one, it says HEAD. A change of what is in the store has to read what that tree writes,
-and to write what it reads, for one release. Both trees run with the libraries of this one, so the commit must need no
-others.
+When a release is made, that file gets its commit; before the first one, it says HEAD.
+
+A change of what is in the store has to read what that tree writes, and to write what it reads, for one release. Both
+trees run with the libraries of this one, so the commit must need no others.
 """
 
 import io
