@@ -9,7 +9,7 @@ from typing import Any
 from robots_decisions import AsyncClient, BundleRow, Unanswered
 from robots_decisions.cli import list_work, rows
 from robots_decisions.cli.asking import Ask
-from robots_decisions.cli.bundle_file import Spool, write_bundle
+from robots_decisions.cli.bundle_file import Spool, Write, write_bundle, write_parquet
 from robots_decisions.cli.entries import LISTED_LINE_LIMIT, UNREADABLE, Entry, Line, NotAsked, read_url
 from robots_decisions.cli.failures import ALLOW, ERROR, INTERRUPTED, Failed, Parser
 from robots_decisions.cli.instants import read_instant, rfc3339
@@ -33,7 +33,10 @@ def add(parser: Parser) -> None:
         "error, the bundle is written."
     )
     add_common(parser)
-    parser.add_argument("--output", metavar="PATH", required=True, help="the Parquet file, in place of what it had")
+    parser.add_argument("--output", metavar="PATH", required=True, help="the file, in place of what it had")
+    parser.add_argument(
+        "--warc", action="store_true", help="write WARC instead, which archives keep and ingest reads; gzip per record"
+    )
     parser.add_argument("--fetch", action="store_true", help="let the service fetch first what is missing or due")
     parser.add_argument(
         "--as-of", metavar="INSTANT", help="the versions that were stored at this RFC 3339 instant; nothing is fetched"
@@ -56,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failed(
             f"--output: {arguments.output} is not a regular file, and a bundle replaces its file. Name another one."
         )
+    write = _warc_writer() if arguments.warc else write_parquet
     missing = None if arguments.missing is None else _writable("--missing", arguments.missing)
     spool = Spool(output.with_name(output.name + ".unfinished"))
 
@@ -79,12 +83,20 @@ def run(arguments: argparse.Namespace) -> int:
         code = list_work.run(arguments, work)
         if code != INTERRUPTED:
             instant = datetime.now(timezone.utc) if at is None else datetime.fromtimestamp(at, timezone.utc)
-            write_bundle(spool.path, output, instant, missing)
+            write_bundle(spool.path, output, instant, missing, write)
             finished = True
     finally:
         if finished or arguments.state is None:
             spool.remove()
     return code
+
+
+def _warc_writer() -> Write:
+    try:
+        from robots_decisions.cli.bundle_warc import write_warc
+    except ImportError:
+        raise Failed("--warc needs warcio: install robots-decisions[cli,parquet,warc].") from None
+    return write_warc
 
 
 def _writable(option: str, name: str) -> Path:

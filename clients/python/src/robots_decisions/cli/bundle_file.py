@@ -3,11 +3,11 @@
 import json
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,13 +93,17 @@ def _unlinked(path: Path) -> BinaryIO:
     return open(path, "r+b", opener=lambda name, flags: os.open(name, flags | no_follow))
 
 
-def write_bundle(spool: Path, output: Path, made_at: datetime, missing: Path | None) -> None:
+Write: TypeAlias = Callable[[Iterator[dict[str, Any]], BinaryIO, datetime], None]
+"""Writes rows, sorted by origin, into a file, with the instant that they are of."""
+
+
+def write_bundle(spool: Path, output: Path, made_at: datetime, missing: Path | None, write: Write) -> None:
     """Write the rows of a spool as a bundle, and into `missing` the origins without one. Raise Failed."""
     unfinished = output.with_name(output.name + ".new")
     try:
         with spool.open("rb") as file, made(unfinished) as written, ExitStack() as stack:
             names = None if missing is None else stack.enter_context(missing.open("wb"))
-            _write_parquet(_rows(file, names), written, made_at)
+            write(_rows(file, names), written, made_at)
         unfinished.replace(output)
     except OSError as error:
         raise Failed(f"Cannot write {error.filename or output}: {error.strerror or error}.") from None
@@ -144,7 +148,8 @@ def _last_of_each(records: Iterator[bytes], fields: int) -> Iterator[list[bytes]
         yield last
 
 
-def _write_parquet(rows: Iterator[dict[str, Any]], file: BinaryIO, made_at: datetime) -> None:
+def write_parquet(rows: Iterator[dict[str, Any]], file: BinaryIO, made_at: datetime) -> None:
+    """Write rows as a bundle of Parquet."""
     instant = pa.timestamp("us", "UTC")
     columns = {
         "origin": pa.string(),

@@ -123,7 +123,7 @@ class WarcFiles:
 
     def _read(self, record: Any, place: str) -> Iterator[Copy]:
         url = _normal(record.rec_headers.get_header("WARC-Target-URI") or "")
-        if record.rec_type not in ("response", "revisit") or url is None:
+        if record.rec_type not in ("response", "revisit", "resource") or url is None:
             return
         date = record.rec_headers.get_header("WARC-Date") or ""
         waited = self._waiting.pop(url, ())
@@ -236,6 +236,8 @@ def _target(url: str, location: str) -> str | None:
 
 
 def _status(record: Any) -> int | None:
+    if record.rec_type == "resource":  # without a header; there was something to store
+        return 200
     text = "" if record.http_headers is None else record.http_headers.get_statuscode()
     return int(text) if text.isascii() and text.isdigit() and len(text) == 3 else None
 
@@ -244,7 +246,7 @@ def _message(record: Any, status: int) -> dict[str, Any]:
     """The members that say what was received; the body in its content coding, which the service decodes."""
     body = _payload(record)
     headers = []
-    for name, value in record.http_headers.headers:
+    for name, value in _fields(record):
         lower = name.lower()
         # Some crawlers store the decoded body, and leave the field.
         is_decoded = lower == "content-encoding" and "gzip" in value.lower() and not body.startswith(_GZIP)
@@ -259,11 +261,18 @@ def _message(record: Any, status: int) -> dict[str, Any]:
     }
 
 
+def _fields(record: Any) -> Sequence[tuple[str, str]]:
+    if record.http_headers is not None:
+        return list(record.http_headers.headers)
+    return [("Content-Type", record.rec_headers.get_header("Content-Type") or "")]
+
+
 def _payload(record: Any) -> bytes:
     raw = bytearray()
     while len(raw) < RAW_BYTES and (piece := record.raw_stream.read(RAW_BYTES - len(raw))):
         raw += piece
-    if (record.http_headers.get_header("Transfer-Encoding") or "").strip().lower() != "chunked":
+    fields = record.http_headers
+    if fields is None or (fields.get_header("Transfer-Encoding") or "").strip().lower() != "chunked":
         return bytes(raw)
     body: bytes = ChunkedDataReader(BytesIO(raw)).read()  # which returns what is not chunked as it is
     return body
