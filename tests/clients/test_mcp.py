@@ -57,8 +57,8 @@ async def listening(*arguments: str) -> AsyncIterator[str]:
             except ConnectionError:
                 await asyncio.sleep(0.05)
             else:
+                writer.close()
                 break
-        writer.close()
         yield f"http://127.0.0.1:{port}/mcp"
 
 
@@ -86,7 +86,7 @@ async def _ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     assert result.structured_content is not None
-    return result.structured_content
+    return dict(result.structured_content)
 
 
 async def _error(client: Client, tool: str, **arguments: Any) -> str:
