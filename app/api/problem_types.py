@@ -68,7 +68,9 @@ _TYPES = (
     ProblemType("disallowed", 403, "The page may not be fetched: the verdict disallow.", "/v1/check"),
     ProblemType("internal-server-error", 500, "The service failed unexpectedly."),
     ProblemType("deferred", 503, "The page may not be fetched yet: the verdict defer; see Retry-After.", "/v1/check"),
-    ProblemType("busy", 503, "The fetch queue is full, so the origin was not asked; see Retry-After."),
+    ProblemType(
+        "busy", 503, "The fetch queue, or the address of the origin, has no room, so it was not asked; see Retry-After."
+    ),
     ProblemType("overloaded", 503, "The process is too busy for new work; see Retry-After."),
     ProblemType("not-ready", 503, "The service is starting or stopping; see Retry-After."),
     ProblemType("store-down", 503, "The answer needs the store, which is unavailable; see Retry-After."),

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from app.fetch.exchange import Exchange
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import (
+    CONNECTIONS_PER_ADDRESS,
     AddressBusy,
     AddressRefused,
     Connect,
+    HostsShareAddress,
     NameNotResolved,
     Network,
     Resolver,
@@ -113,8 +115,9 @@ class Fetcher:
     """Fetches robots.txt files, within the limits of a FetchQueue; see there for `concurrency`, `slow` and `waiting`.
 
     Every hop opens a connection of its own and none is kept alive: no connection is judged for one name and used for
-    another, and a fetch leaves nothing open, however it ends. `connect` connects to admitted addresses. `timeout` is in
-    seconds and bounds a whole fetch. `profile` is for origins without one; `profiles` gives the others by name.
+    another, and a fetch leaves nothing open, however it ends. `connect` connects to admitted addresses, `per_address`
+    times at once to each. `timeout` is in seconds and bounds a whole fetch. `profile` is for origins without one;
+    `profiles` gives the others by name.
     """
 
     def __init__(
@@ -130,6 +133,7 @@ class Fetcher:
         concurrency: int = 256,
         slow: int = 512,
         waiting: int = 1024,
+        per_address: int = CONNECTIONS_PER_ADDRESS,
         now: Callable[[], float] = time.time,
         profiles: Callable[[], Mapping[str, FetchProfile]] = dict,
     ) -> None:
@@ -137,7 +141,7 @@ class Fetcher:
         self._default = profile
         self._profiles = profiles
         self._ports = ports
-        self._network = Network(guard, resolver, connect)
+        self._network = Network(guard, resolver, connect, per_address)
         self._ssl_context = ssl_context
         self._now = now
 
@@ -166,9 +170,9 @@ class Fetcher:
         while True:
             try:
                 answer = await self._ask(walk, validators, deadline)
-            except AddressBusy:
+            except AddressBusy as error:
                 # Nothing was asked. An origin that shares its address with others that stall is not unreachable.
-                raise self.queue.busy() from None
+                raise HostsShareAddress(self.queue.busy().retry_after, str(error)) from None
             except AddressRefused as refused:
                 return walk.end(walk.refused(str(refused.address)))
             except _FAILURES as failure:

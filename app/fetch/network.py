@@ -38,7 +38,7 @@ ADDRESSES_TRIED = 3
 """How many of the addresses are tried."""
 
 CONNECTIONS_PER_ADDRESS = 4
-"""How many connections to one address may be open at once, whatever names resolve to it."""
+"""How many connections to one address may be open at once, by default."""
 
 LOOPBACK: tuple[Address, ...] = (ip_address("127.0.0.1"), ip_address("::1"))
 """The addresses of `localhost`, whatever a name server says (RFC 6761 6.3)."""
@@ -54,6 +54,10 @@ class AddressRefused(Exception):
 
 class AddressBusy(Exception):
     """No connection was tried: to every address of the host, the permitted number of connections stayed open."""
+
+
+class HostsShareAddress(Busy):
+    """The fetch was not begun, for the reason of AddressBusy."""
 
 
 class NameNotResolved(Exception):
@@ -158,8 +162,16 @@ async def connect(
 class Network:
     """Connects to hosts, behind the guard; `connect` connects to addresses that it admits."""
 
-    def __init__(self, guard: AddressGuard, resolver: Resolver, connect: Connect = connect) -> None:
+    def __init__(
+        self,
+        guard: AddressGuard,
+        resolver: Resolver,
+        connect: Connect = connect,
+        per_address: int = CONNECTIONS_PER_ADDRESS,
+    ) -> None:
+        """`per_address`: how many connections to one address may be open at once, whatever names resolve to it."""
         self._guard = guard
+        self._per_address = per_address
         self._resolver = resolver
         self._connect = connect
         self._slots: dict[Address, _AddressSlots] = {}
@@ -241,7 +253,7 @@ class Network:
     async def _slot(self, address: Address, until: float) -> AsyncIterator[None]:
         """Wait for one of the connections to the address that may be open, and hold it while the block lasts."""
         now = asyncio.get_running_loop().time()
-        slots = self._slots.setdefault(address, _AddressSlots(asyncio.Semaphore(CONNECTIONS_PER_ADDRESS)))
+        slots = self._slots.setdefault(address, _AddressSlots(asyncio.Semaphore(self._per_address)))
         slots.users += 1
         try:
             # At most half of the time, since the request needs some too. It ends before the deadline of the whole
@@ -250,8 +262,10 @@ class Network:
                 async with asyncio.timeout_at(now + (until - now) / 2 if slots.free.locked() else None):
                     await slots.free.acquire()
             except TimeoutError:
-                busy = f"{CONNECTIONS_PER_ADDRESS} connections to {address} are open, and none ended in time"
-                raise AddressBusy(busy) from None
+                raise AddressBusy(
+                    f"{self._per_address} fetches from {address}, which the host shares with others, are under way "
+                    "(FETCHES_PER_ADDRESS), and none ended in time"
+                ) from None
             try:
                 yield
             finally:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from app.cache.robots_cache import Fetch
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
-from app.fetch.network import Resolver
+from app.fetch.network import HostsShareAddress, Resolver
 from app.fetch.profile import FetchProfile
 from app.files.reread import Reread
 from app.main.agents_file import OwnAgents
@@ -37,6 +37,7 @@ def fetcher_from(
         resolver=resolver,
         ssl_context=ssl_context,
         timeout=settings.fetch_timeout,
+        per_address=settings.fetches_per_address,
         now=clock,
     )
 
@@ -48,8 +49,8 @@ def counted_fetch(fetcher: Fetcher, metrics: Metrics) -> Fetch:
         begun = time.monotonic()
         try:
             fetched = recognise_challenge(await fetcher.fetch(origin, validators, caller))
-        except Busy:
-            metrics.fetches_overloaded.inc()
+        except Busy as busy:
+            metrics.fetch_refused("address" if isinstance(busy, HostsShareAddress) else "queue")
             raise
         metrics.fetched(fetched.access, time.monotonic() - begun)
         return fetched

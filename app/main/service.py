@@ -1,6 +1,7 @@
 """The composition root: makes the parts of the service, each from those before it, and the application of them."""
 
 import logging
+import os
 import ssl
 import time
 from collections.abc import Callable
@@ -54,6 +55,11 @@ WITHOUT_KEYS = "API_KEYS_FILE is not set: anyone who can reach this service may 
 WITHOUT_CONTACT = (
     "USER_AGENT=%s has no address: sites that mind its fetches can only block them. Put a URL or a mail address into "
     "it, such as ExampleBot/1.0 (+https://www.example.com/bot)."
+)
+
+WITHOUT_PROXY = (
+    "%s is set, but fetches use no proxy: the service has to connect to the addresses that it has checked. Give it a "
+    "route to the internet, or send robots.txt files that were fetched by a proxy to PUT /v1/robots."
 )
 
 _log = logging.getLogger(__name__)
@@ -130,6 +136,8 @@ def create(
             _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))
         if not any(mark in settings.user_agent for mark in ("://", "@")):
             _log.warning(WITHOUT_CONTACT, settings.user_agent)
+        if proxies := sorted({name.upper() for name in os.environ} & {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}):
+            _log.warning(WITHOUT_PROXY, ", ".join(proxies))
         await stack.enter_async_context(during())
 
     def known() -> AgentDirectory:

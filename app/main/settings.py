@@ -16,6 +16,7 @@ from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load as load_table
 from app.decision_log.sinks import check_path
+from app.fetch.network import CONNECTIONS_PER_ADDRESS
 from app.files.extras import needing
 from app.files.validation import message
 from app.history.redis_changes import CHANGES_LENGTH
@@ -121,6 +122,7 @@ class Settings(BaseSettings):
     allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode, BeforeValidator(_ports)] = frozenset()
     user_agent: str = Field(f"RobotsDecisions/{__version__}", pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")
     fetch_timeout: float = Field(10.0, gt=0, le=120)
+    fetches_per_address: int = Field(CONNECTIONS_PER_ADDRESS, ge=1, le=256)
     memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
     recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
     recheck_file: Annotated[Path, _file_of(load_table)] | None = None

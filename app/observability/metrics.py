@@ -140,7 +140,9 @@ class Metrics:
         self._fetch_seconds = histograms(
             "fetch_seconds", "Duration of fetches, including time in the queue.", _FETCH_SECONDS, "outcome"
         )
-        self.fetches_overloaded = counter("fetches_overloaded", "Fetches not started because the queue was full.")
+        self._fetches_refused = counters(
+            "fetches_overloaded", "Fetches not started because the queue, or their address, was full.", "limit"
+        )
         self.fetches_contradicted = counter(
             "fetches_contradicted", "Origins that this process could not reach and another process could."
         )
@@ -200,6 +202,8 @@ class Metrics:
         # A counter that does not exist until its first event hides that event from rate().
         for kind in _STORE_FAILURES:
             self._store_failures(kind)
+        for limit in ("queue", "address"):
+            self._fetches_refused(limit)
         for task in BackgroundTask:
             self._background_failures(task)
 
@@ -215,6 +219,10 @@ class Metrics:
         self._decisions(verdict, reason, source, dialect).inc(times)
         if seconds is not None:
             self._decision_seconds(source).observe(seconds)
+
+    def fetch_refused(self, limit: Literal["queue", "address"]) -> None:
+        """Count a fetch that was not started, since the queue or the address of its origin was full."""
+        self._fetches_refused(limit).inc()
 
     def helper_called(self, outcome: str, seconds: float) -> None:
         """Count a call to a helper process, and the CPU seconds that it took."""

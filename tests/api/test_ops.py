@@ -172,4 +172,4 @@ async def test_rejected_requests_are_counted(tmp_path: Path) -> None:
         assert response.status_code == 503
         found = samples((await client.get("/metrics")).text)
         assert found["robots_decisions_overloaded_total", frozenset()] == 1
-        assert found["robots_fetches_overloaded_total", frozenset()] == 1
+        assert found["robots_fetches_overloaded_total", frozenset({("limit", "queue")})] == 1

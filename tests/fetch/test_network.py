@@ -194,6 +194,16 @@ async def test_a_fifth_connection_to_an_address_waits_for_a_close() -> None:
     assert network.addresses_in_use == 0
 
 
+async def test_the_connections_to_an_address_may_be_fewer_or_more() -> None:
+    for allowed in (1, 9):
+        network = Network(AddressGuard(), Names({NAME: ["93.184.216.34"]}), Sockets(), per_address=allowed)
+        streams = [await opened(network, NAME) for _ in range(allowed)]
+        with pytest.raises(AddressBusy, match=f"^{allowed} fetches from 93.184.216.34"):
+            await opened(network, NAME, within=1)
+        for stream in streams:
+            await stream.aclose()
+
+
 async def test_a_busy_address_leaves_time_for_the_next() -> None:
     sockets = Sockets(dead=["93.184.216.35"])
     full, other, dead = "93.184.216.34", "93.184.216.36", "93.184.216.35"

@@ -172,7 +172,17 @@ async def test_service_without_a_terminal_logs_json_only() -> None:
         output = service.output + service.signal(signal.SIGTERM)
     lines = [json.loads(line) for line in output.splitlines() if not line.startswith("make")]
     assert [line["path"] for line in lines if line["request_id"] == request_id] == ["/v1/agents"]
-    assert {line["logger"] for line in lines} == {"uvicorn.error", "app.access", "app.main.service"}
+    assert {line["logger"] for line in lines} == {
+        "uvicorn.error",
+        "app.access",
+        "app.main.service",
+        "app.overrides.replica",
+    }
+
+
+async def test_a_proxy_that_is_not_used_is_named() -> None:
+    with started(HTTPS_PROXY="http://proxy.example:3128", http_proxy="http://proxy.example:3128") as service:
+        assert "HTTPS_PROXY, HTTP_PROXY is set, but fetches use no proxy: " in service.output
 
 
 async def test_log_format_text() -> None:
