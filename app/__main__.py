@@ -22,6 +22,7 @@ COMMANDS = {
     "agents": "list the crawlers that are known by name",
     "settings": "list the settings with their values and defaults",
     "key": "generate an API key and its lines for API_KEYS_FILE",
+    "key-directory": "print the public keys by which sites verify signed requests",
     "openapi": "print the OpenAPI document",
 }
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 
@@ -29,6 +30,9 @@ from app.store.guarded_client import GuardedClient
 from robots_core.agents.directory import AgentDirectory
 from robots_core.origin import Origin
 from robots_core.purposes.policy import PurposePolicy
+
+if TYPE_CHECKING:  # of the extra `signatures`
+    from app.identity.directory import Identity
 
 
 class Phase(StrEnum):
@@ -56,8 +60,9 @@ class Lifecycle:
 class Services:
     """The objects that routes use.
 
-    `agents` gives the crawlers that are known now, `profiles` the fetch profiles, `snapshot_of` the fleet's snapshot of
-    an origin, and `pool_of` its pool. `policy` is that of callers whose API key has none.
+    `agents` gives the crawlers that are known now, `profiles` the fetch profiles, `identities` what sites
+    may get of them, by host, `snapshot_of` the fleet's snapshot of an origin, and `pool_of` its pool. `policy` is that
+    of callers whose API key has none.
     """
 
     decider: Decider
@@ -71,6 +76,7 @@ class Services:
     models: Models
     agents: Callable[[], AgentDirectory]
     profiles: Callable[[], Mapping[str, FetchProfile]]
+    identities: Callable[[], Mapping[str, "Identity"]]
     forbidden: bool
     policy: PurposePolicy
     overrides: Overrides

@@ -3,14 +3,14 @@
 A row is `[agents.ExampleBot]`. All of its fields are optional: those of AgentFacts and AgentRow, as in
 core/robots_core/robots/agents.toml, and `floor` and `cap`, which bound its pace on every site. `profile` is a table
 `[profiles.NAME]` with a `user_agent`, optionally a `from`, and a `signature_agent` and a `private_key` if its requests
-are signed, and how (`signature_agent_form`).
+are signed, how (`signature_agent_form`), and which further keys are in the directory (`published_keys`).
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
@@ -24,6 +24,11 @@ from robots_core.origin import PROFILE_NAME, BadUrl, read_target
 from robots_core.robots.agents import AgentRow, agent_of
 from robots_core.robots.dialects import DIALECTS
 
+if TYPE_CHECKING:  # of the extra `signatures`
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from app.identity.directory import Identity
+
 AGENTS_FILE_LIMIT = 1024 * 1024
 """Bytes of the longest file that is read."""
 
@@ -35,6 +40,9 @@ PRIVATE_KEY_LIMIT = 16 * 1024
 
 CHAIN_LIMIT = 16
 
+PUBLISHED = 8
+"""Keys that a profile may have beside the one that signs."""
+
 _PROFILE = re.compile(PROFILE_NAME)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOKEN_TEXT = "a product token is 1 to 64 letters, digits, '-' or '_'"  # noqa: S105 - what a token is, not one
@@ -44,12 +52,13 @@ _TOKEN_TEXT = "a product token is 1 to 64 letters, digits, '-' or '_'"  # noqa: 
 class OwnAgents:
     """The content of the file: all crawlers that are known with it, the paces of its own, and the fetch profiles.
 
-    Paces are by lower-case token, profiles by name.
+    Paces are by lower-case token, profiles by name, identities by the authority of their signature_agent.
     """
 
     directory: AgentDirectory
     paces: Mapping[str, Pace]
     profiles: Mapping[str, FetchProfile]
+    identities: Mapping[str, "Identity"] = field(default_factory=dict)
 
 
 def load(path: Path) -> OwnAgents:
@@ -65,7 +74,8 @@ def read_agents(text: str, directory: Path) -> OwnAgents:
     tables = read_row(_Tables, parse(text, "file of agents"), "it")
     _check_count("agents", tables.agents)
     _check_count("profiles", tables.profiles)
-    profiles = {name: _read_profile(name, value, directory) for name, value in tables.profiles.items()}
+    read = {name: _read_profile(name, value, directory) for name, value in tables.profiles.items()}
+    profiles = {name: profile.fetch for name, profile in read.items()}
     rows: dict[str, _OwnFields] = {}
     own: list[KnownAgent] = []
     names: dict[str, str] = {}
@@ -85,19 +95,47 @@ def read_agents(text: str, directory: Path) -> OwnAgents:
         for name, row in rows.items()
         if row.floor is not None or row.cap is not None
     }
-    return OwnAgents(builtin_directory().with_own(own, profiles), paces, profiles)
+    return OwnAgents(builtin_directory().with_own(own, profiles), paces, profiles, _identities(read, own))
 
 
-def _read_profile(name: str, value: object, directory: Path) -> FetchProfile:
+class _Profile(NamedTuple):
+    """A profile, the origin of its directory, and its keys, of which the first one signs."""
+
+    fetch: FetchProfile
+    origin: str | None
+    keys: "Sequence[Ed25519PrivateKey]"
+
+
+def _identities(profiles: Mapping[str, _Profile], own: Sequence[KnownAgent]) -> Mapping[str, "Identity"]:
+    """What sites get, by authority. The directory has the keys of all profiles there, the card is of the first one."""
+    identities: dict[str, Identity] = {}
+    for name, profile in profiles.items():
+        if profile.origin is None:
+            continue
+        authority = profile.origin.removeprefix("https://")
+        if authority in identities:
+            continue
+        from app.identity import directory
+
+        keys = [key for other in profiles.values() if other.origin == profile.origin for key in other.keys]
+        agent = next((it for it in own if it.agent.profile == name), None)
+        token = None if agent is None else agent.agent.token
+        called = token or name if agent is None or agent.operator is None else agent.operator
+        about = directory.card(profile.origin, profile.fetch.user_agent, profile.fetch.from_, called, token)
+        identities[authority] = directory.Identity(directory.KeyDirectory(authority, keys), about)
+    return identities
+
+
+def _read_profile(name: str, value: object, directory: Path) -> _Profile:
     if not _PROFILE.fullmatch(name) or name == DEFAULT_PROFILE:
         expected = f"1 to 32 letters, digits, '-' or '_', but not {DEFAULT_PROFILE!r}"
         raise ValueError(f"the profile {name[:100]!r} has an invalid name; use {expected}")
     row = read_row(_ProfileRow, value, f"the profile {name!r}")
     try:
-        signer = row.signer(directory)
+        keys = row.keys(directory)
     except ValueError as error:
         raise ValueError(f"the profile {name!r} {error}") from None
-    return FetchProfile(row.user_agent, row.from_, signer)
+    return _Profile(FetchProfile(row.user_agent, row.from_, row.signer(keys)), row.signature_agent, keys)
 
 
 def _check_count(kind: str, rows: Mapping[str, object]) -> None:
@@ -141,6 +179,7 @@ class _ProfileRow(BaseModel):
     from_: str | None = Field(None, alias="from", max_length=254, pattern=r"^[!-?A-~]+@[!-?A-~]+$")
     signature_agent: Annotated[str, AfterValidator(_check_origin)] | None = None
     signature_agent_form: Literal["dictionary", "string"] = "dictionary"
+    published_keys: Annotated[list[Annotated[str, Field(pattern=r"^[^\x00]+$")]], Field(max_length=PUBLISHED)] = []
     private_key: Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")] | None = None
 
     @model_validator(mode="after")
@@ -148,20 +187,32 @@ class _ProfileRow(BaseModel):
         if (self.signature_agent is None) != (self.private_key is None):
             has, lacks = sorted(("signature_agent", "private_key"), key=lambda name: getattr(self, name) is None)
             raise ValueError(f"has {has} = {getattr(self, has)!r}, but no {lacks}; a signature needs both")
+        if self.published_keys and self.private_key is None:
+            raise ValueError(f"has published_keys = {self.published_keys!r}, but no private_key, which signs")
         return self
 
-    def signer(self, directory: Path) -> Signer | None:
-        """What signs the requests, None for nothing. Raises ValueError."""
-        if self.signature_agent is None or self.private_key is None:
-            return None
+    def keys(self, directory: Path) -> "Sequence[Ed25519PrivateKey]":
+        """The key that signs, and those that are published beside it; none if nothing is signed. Raises ValueError."""
+        if self.private_key is None:
+            return ()
         with needing("signatures", "has a private_key, which"):
             from app.identity.keys import read_key
-            from app.identity.signer import RequestSigner, SignatureAgent
-        try:
-            key = read_key(read_file(directory / self.private_key, PRIVATE_KEY_LIMIT, private=True))
-        except ValueError as error:
-            raise ValueError(f"has private_key = {self.private_key!r}; {error}") from None
-        return RequestSigner(SignatureAgent.of(self.signature_agent, self.signature_agent_form), key)
+        keys = []
+        named = [("private_key", self.private_key), *(("published_keys", name) for name in self.published_keys)]
+        for member, name in named:
+            try:
+                keys.append(read_key(read_file(directory / name, PRIVATE_KEY_LIMIT, private=True)))
+            except ValueError as error:
+                raise ValueError(f"has {member} = {name!r}; {error}") from None
+        return keys
+
+    def signer(self, keys: "Sequence[Ed25519PrivateKey]") -> Signer | None:
+        """What signs the requests with the first key, None for nothing."""
+        if self.signature_agent is None or not keys:
+            return None
+        from app.identity.signer import RequestSigner, SignatureAgent
+
+        return RequestSigner(SignatureAgent.of(self.signature_agent, self.signature_agent_form), keys[0])
 
 
 class _OwnFields(BaseModel):

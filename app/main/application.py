@@ -15,6 +15,7 @@ from app.api.routes import (
     changes,
     check,
     history,
+    identity,
     indexing,
     ops,
     origins,
@@ -42,6 +43,7 @@ ROUTES = (
     overrides,
     origins,
     ops,
+    identity,
     pages,
 )
 

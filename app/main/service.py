@@ -155,6 +155,7 @@ def create(
         models=models,
         agents=known,
         profiles=lambda: agents.value.profiles,
+        identities=lambda: agents.value.identities,
         forbidden=settings.forbidden,
         policy=PurposePolicy(settings.purposes, settings.enforce_purposes),
         overrides=decisions.overrides,

@@ -197,6 +197,6 @@ def test_a_signature_that_cannot_be_made_is_refused(file: Path, line: str, agent
 
 
 def test_a_key_without_the_extra_says_what_to_install(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "app.identity.signer", None)
+    monkeypatch.setitem(sys.modules, "app.identity.keys", None)
     with pytest.raises(ValueError, match=r"extra `signatures`: pip install 'robots-decisions-server\[signatures\]'"):
         load(file)

@@ -18,12 +18,13 @@ from app.api.rate_limit import rate_limit_fields, too_many_requests
 from app.auth.keys import ApiKey, Keys
 from app.auth.keys import Scope as KeyScope
 from app.auth.quotas import QuotaAccount, QuotaExceeded, Quotas
+from app.identity.well_known import PUBLIC_PATHS
 from app.loop.spending import SPENT
 from app.observability.logs import KEY_ID
 from app.observability.metrics import Metrics
 
-OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"})
-"""Paths that need no key: the web page, the documentation, health and metrics."""
+OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"}) | PUBLIC_PATHS
+"""Paths that need no key: the web page, the documentation, health, metrics, and what sites get to verify signatures."""
 
 SECONDS_PER_REQUEST = 0.1
 """CPU seconds that one request of a quota pays for; longer work is charged as several requests."""
