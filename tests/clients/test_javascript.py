@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.browser.tester import binary
 from tests.clients.runners import run_tests
 
 
@@ -9,5 +10,6 @@ from tests.clients.runners import run_tests
 def test_javascript_client_passes_its_tests() -> None:
     run_tests(
         "make --silent clients/javascript/node_modules/.package-lock.json"
-        " && cd clients/javascript && npm run --silent types && npm test --silent"
+        " && cd clients/javascript && npm run --silent types && npm test --silent",
+        CHROMIUM=binary(),
     )
