@@ -65,9 +65,10 @@ class Archive:
 
     def verify(self) -> Iterator[Damage | None]:
         """Check every line and every file: for each, None or what is wrong with it."""
+        indexes = _Indexes(self._files)
         for name in self._files.names(LOG):
             for number, line in enumerate(self._files.lines(name), 1):
-                fault = self._fault(line.data)
+                fault = self._fault(line.data, indexes)
                 yield None if fault is None else Damage(f"{name}:{number}", fault)
         for name in self._files.names(OBJECTS):
             same = sha256(self._files.read(name) or b"").hexdigest() == name.rpartition("/")[2]
@@ -95,7 +96,7 @@ class Archive:
             if span is not None:
                 yield Written(span, log, at, len(data))
 
-    def _fault(self, line: bytes) -> str | None:
+    def _fault(self, line: bytes, indexes: "_Indexes") -> str | None:
         """What is wrong with a line of the log. Whether its file is damaged is not said here."""
         span = read_span(line)
         if span is None:
@@ -106,10 +107,26 @@ class Archive:
         is_whole = span.body in (None, sha256(body).hexdigest())
         if is_whole and span.version(body) is None:
             return "it does not fit its file"
-        places = IndexReader(self._files, span.origin).places(span)
-        if not any(_read_span(self._files, place, span.origin) == span for place in places):
-            return "the index lacks it: make the index anew"
-        return None
+        return None if indexes.has(span) else "the index lacks it: make the index anew"
+
+
+class _Indexes:
+    """Looks up span after span, most of which are of the same origins. What was read of one's index is held."""
+
+    def __init__(self, files: ArchiveFiles) -> None:
+        self._files = files
+        self._latest = IndexReader(files, "")
+
+    def has(self, span: ArchiveSpan) -> bool:
+        """Whether the index leads to this span."""
+        if self._latest.origin == span.origin and self._leads_to(span):
+            return True
+        self._latest = IndexReader(self._files, span.origin)  # it may have been added meanwhile
+        return self._leads_to(span)
+
+    def _leads_to(self, span: ArchiveSpan) -> bool:
+        places = self._latest.places(span)
+        return any(_read_span(self._files, place, span.origin) == span for place in places)
 
 
 class ArchivedPast:

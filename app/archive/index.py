@@ -103,8 +103,8 @@ class IndexReader:
 
     def __init__(self, files: ArchiveFiles, origin: str) -> None:
         """`origin` is an origin's key."""
+        self.origin = origin
         self._files = files
-        self._origin = origin
         self._folder = _folder(origin)
         self._pieces: ByteLRU[str, Sequence[Place]] = ByteLRU(HELD_PLACES)
         self._children: dict[str, list[str]] = {}
@@ -114,7 +114,7 @@ class IndexReader:
         # One that was noted every week ends soon after; one of failed fetches in between, within KEEP.
         later = [(at, at + KEEP / 2, at + KEEP), *((at, at + longest) for _, longest in _LEVELS[1:])]
         for level, instants in enumerate(later):
-            for name in dict.fromkeys(_names_at(self._origin, instant)[level] for instant in instants):
+            for name in dict.fromkeys(_names_at(self.origin, instant)[level] for instant in instants):
                 if self._has(name):
                     yield from self._read(name)
 
@@ -128,14 +128,14 @@ class IndexReader:
 
     def with_digest(self, name: str) -> Iterator[Place]:
         """The spans whose digest begins with `name`, eight or more hexadecimal digits."""
-        pieces = [_name_by_digest(self._origin, name)]
+        pieces = [_name_by_digest(self.origin, name)]
         pieces += [f"{self._folder}/{child}" for child in self._list(self._folder) if child.endswith(_LINES)]
         for piece in pieces:
             yield from (place for place in self._read(piece) if place.digest.startswith(name))
 
     def places(self, span: ArchiveSpan) -> Iterator[Place]:
         """The places of this span."""
-        for name in _names_at(self._origin, span.last_seen):
+        for name in _names_at(self.origin, span.last_seen):
             yield from (place for place in self._read(name) if place.fits(span))
 
     def _nearest(self, folder: str, stems: Sequence[str], see: Callable[[Place], bool], *, later: bool) -> bool:
