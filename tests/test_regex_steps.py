@@ -53,6 +53,7 @@ EXPRESSIONS = {
     "robots_decisions.permits:_PERMIT": "fullmatch",
     "robots_decisions.parsing:_REASON": "fullmatch",
     "robots_decisions.permits:_SECONDS": "fullmatch",
+    "robots_decisions.signatures:_VALUE": "fullmatch",
     "robots_decisions.cli.combined_log:_ESCAPE": "findall",
     "robots_decisions.cli.combined_log:_LINE": "fullmatch",
     "robots_decisions.cli.instants:_INSTANT": "fullmatch",

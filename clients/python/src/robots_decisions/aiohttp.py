@@ -22,6 +22,7 @@ from robots_decisions._not_http import is_not_http
 from robots_decisions.errors import MAX_WAIT, Options, Unreachable
 from robots_decisions.permits import Fields, late, not_http, unreached
 from robots_decisions.question import Names
+from robots_decisions.signatures import sign_request
 
 __all__ = [
     "AiohttpHttp",
@@ -107,8 +108,9 @@ class PermitMiddleware:
     A request waits for its slot, or for a deferred verdict, for at most `max_wait` seconds; the session's total
     timeout includes this. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are those of
     AsyncClient. What the page answers is reported. With `unreachable="allow"`, requests are sent without a permit
-    while the service is silent, with a warning, and at least a second apart for each host. Raises PermitError, and
-    ValueError for invalid arguments.
+    while the service is silent, with a warning, and at least a second apart for each host. With `sign`, the service
+    signs GET requests, which then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth). Raises
+    PermitError, and ValueError for invalid arguments.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class PermitMiddleware:
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
+        sign: bool = False,
         http: AsyncHttp | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -135,6 +138,7 @@ class PermitMiddleware:
             caller=caller,
             max_wait=max_wait,
             unreachable=unreachable,
+            sign=sign,
             errors=_TYPES,
         )
         asked = AsyncService(service, key, http or AiohttpHttp())
@@ -157,6 +161,8 @@ class PermitMiddleware:
         """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
         url = str(request.url)
         slot = await self._service.permit(url, self._options.members_of(url, request.headers.get("User-Agent")))
+        if self._options.sign:
+            sign_request(request.method, request.headers, slot.signed)
         begun = self._monotonic()
         response = await handler(request)
         elapsed = self._monotonic() - begun

@@ -112,12 +112,14 @@ class Options:
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
+        sign: bool = False,
         errors: ErrorTypes | None = None,
     ) -> None:
         if unreachable not in {"fail", "wait", "allow"}:
             raise ValueError(f"unreachable={unreachable!r} is not one of 'fail', 'wait' and 'allow'")
         self.members: Members = asking(agent=agent, purpose=purpose, dialect=dialect, max_age=max_age)
         self.caller = checked_caller(caller)
+        self.sign = sign
         self.max_wait = checked_seconds("max_wait", max_wait)
         self.retries = unreachable == "wait"
         self.opens = unreachable == "allow"

@@ -25,6 +25,7 @@ from robots_decisions.parsing import (
     version_of,
 )
 from robots_decisions.question import Members, without_credentials
+from robots_decisions.signatures import signed_of
 
 Fields: TypeAlias = Mapping[str, str]
 """Headers by lower-case name."""
@@ -117,7 +118,7 @@ class Granted:
 
     `degraded`: the service cannot reach its store and grants only its own share of the rate. `refused`: the service
     knows of pages that the origin refused to this agent, so it should learn of a success. `version` is the id of the
-    robots.txt that decided.
+    robots.txt that decided. `signed` are the header fields of the signed request, if it was to be signed and could be.
     """
 
     permit: str
@@ -126,6 +127,7 @@ class Granted:
     degraded: bool = False
     refused: bool = False
     version: str | None = None
+    signed: Mapping[str, str] | None = None
 
     def is_urgent(self, status: int) -> bool:
         """Whether the service should learn at once that the page answered with this status."""
@@ -143,6 +145,7 @@ class Open:
 
     interval: float
     version: None = None
+    signed: None = None
 
 
 Slot: TypeAlias = Granted | Open
@@ -245,10 +248,14 @@ def question(url: str, members: Members, left: float) -> dict[str, object]:
     return {"url": without_credentials(url), **members, "wait": wait}
 
 
-def permit_question(url: str, members: Members, left: float, caller: str | None) -> dict[str, object]:
+def permit_question(
+    url: str, members: Members, left: float, caller: str | None, *, sign: bool = False
+) -> dict[str, object]:
     """The JSON to POST to PATH."""
     most = round(min(max(left, 0.0), MAX_PERMIT_WAIT), 3)
     asked = {**question(url, members, left), "max_wait": most}
+    if sign:
+        asked["sign"] = True
     return asked if caller is None else {**asked, "caller": caller}
 
 
@@ -374,7 +381,8 @@ def _grant(message: Mapping[str, Any]) -> Answer:
         if wait > MAX_PERMIT_WAIT:
             return not_ours(f"a slot in {wait} s")
         refused, degraded = isinstance(message.get("edge"), dict), message.get("degraded") is True
-        return Granted(permit, wait, min(interval, MAX_DELAY), degraded, refused, version_of(message))
+        version, signed = version_of(message), signed_of(message)
+        return Granted(permit, wait, min(interval, MAX_DELAY), degraded, refused, version, signed)
     retry_after = number(message.get("retry_after"))
     if permit is None and retry_after is not None:
         return RetryLater(pause(retry_after), PACE, interval, "the slots of the site are taken until then.")

@@ -22,6 +22,7 @@ from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, Options, Unreachable
 from robots_decisions.permits import UNASKED, VERSION, Fields, Open, late, not_http, unreached
 from robots_decisions.question import Names
+from robots_decisions.signatures import sign_request
 
 __all__ = [
     "UNASKED",
@@ -116,8 +117,9 @@ class PermitAdapter(BaseAdapter):
     slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are
     those of Client. What the page answers is reported. With `unreachable="allow"`, requests are sent without a permit
     while the service is silent, at least a second apart for each host; a warning and the response's attribute UNASKED
-    say so. Its attribute VERSION is the id of the robots.txt that decided. Raises PermitError, and ValueError for
-    invalid arguments.
+    say so. With `sign`, the service signs GET requests, which then have the User-Agent and From of the agent's profile,
+    if it can (Web Bot Auth). Its attribute VERSION is the id of the robots.txt that decided. Raises
+    PermitError, and ValueError for invalid arguments.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class PermitAdapter(BaseAdapter):
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
+        sign: bool = False,
         http: Http | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -146,6 +149,7 @@ class PermitAdapter(BaseAdapter):
             caller=caller,
             max_wait=max_wait,
             unreachable=unreachable,
+            sign=sign,
             errors=_TYPES,
         )
         asked = Service(service, key, http or RequestsHttp())
@@ -169,6 +173,8 @@ class PermitAdapter(BaseAdapter):
         agent = request.headers.get("User-Agent")
         members = self._options.members_of(url, agent.decode("latin-1") if isinstance(agent, bytes) else agent)
         slot = self._service.permit(url, members)
+        if self._options.sign:
+            sign_request(request.method or "", request.headers, slot.signed)
         begun = self._monotonic()
         response = self._adapter.send(request, *arguments, **options)
         if isinstance(slot, Open):

@@ -105,7 +105,7 @@ class AsyncPermitClient:
         same."""
 
         async def ask(left: float) -> Answer:
-            content = encode(permit_question(url, members, left, self._options.caller))
+            content = encode(permit_question(url, members, left, self._options.caller, sign=self._options.sign))
             try:
                 response = await self._service.request("POST", PATH, content, answer_timeout(left))
             except Unavailable as error:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -12,6 +12,7 @@ from robots_decisions._async.service import AsyncService
 from robots_decisions.errors import MAX_WAIT, ErrorTypes, Options, Unreachable
 from robots_decisions.permits import UNASKED, VERSION, Open
 from robots_decisions.question import Names
+from robots_decisions.signatures import sign_request
 
 
 class Request(Protocol):
@@ -22,7 +23,11 @@ class Request(Protocol):
         """Where it is sent."""
 
     @property
-    def headers(self) -> Mapping[str, str]:
+    def method(self) -> str:
+        """Its method."""
+
+    @property
+    def headers(self) -> MutableMapping[str, str]:
         """Its header fields."""
 
 
@@ -65,8 +70,9 @@ class AsyncPermits(Generic[SentT, ReceivedT]):
     slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are
     those of AsyncClient. What the page answers is reported, and an unused slot is released. With
     `unreachable="allow"`, requests are sent without a permit while the service is silent, at least a second apart for
-    each host; a warning and the response extension UNASKED say so. The extension VERSION is the id of the robots.txt
-    that decided. Raises PermitError, and ValueError for invalid arguments.
+    each host; a warning and the response extension UNASKED say so. With `sign`, the service signs GET requests, which
+    then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth). The extension VERSION is
+    the id of the robots.txt that decided. Raises PermitError, and ValueError for invalid arguments.
     """
 
     library: ModuleType
@@ -86,6 +92,7 @@ class AsyncPermits(Generic[SentT, ReceivedT]):
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
+        sign: bool = False,
         service_transport: AsyncTransport[SentT, ReceivedT] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -98,6 +105,7 @@ class AsyncPermits(Generic[SentT, ReceivedT]):
             caller=caller,
             max_wait=max_wait,
             unreachable=unreachable,
+            sign=sign,
             errors=self.error_types,
         )
         asked = AsyncService(service, key, self.http(service_transport))
@@ -114,6 +122,8 @@ class AsyncPermits(Generic[SentT, ReceivedT]):
         """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
         url = str(request.url)
         slot = await self._service.permit(url, self._options.members_of(url, request.headers.get("User-Agent")))
+        if self._options.sign:
+            sign_request(request.method, request.headers, slot.signed)
         begun = self._monotonic()
         try:
             response = await self._transport.handle_async_request(request)

@@ -103,7 +103,7 @@ class PermitClient:
         same."""
 
         def ask(left: float) -> Answer:
-            content = encode(permit_question(url, members, left, self._options.caller))
+            content = encode(permit_question(url, members, left, self._options.caller, sign=self._options.sign))
             try:
                 response = self._service.request("POST", PATH, content, answer_timeout(left))
             except Unavailable as error:
