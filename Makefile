@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # A user's settings of pip must not lead it out of these environments.
 unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 
-.PHONY: help run demo test test-tools test-newest test-engines lint docs generate screenshot bench fuzz sanitize mutants soak wheels sbom image-check deploy-check lock clean again
+.PHONY: help run demo test test-tools test-newest test-engines lint docs generate screenshot bench fuzz sanitize mutants soak wheels sbom image-check deploy-check release release-check lock clean again
 
 help: ## these targets
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -126,6 +126,14 @@ image-check: $(VENV)/.dev ## build and run the image, with Docker or, as root, w
 
 deploy-check: $(VENV)/.dev build/tools/.installed ## manifests, alerts, compose file and Dockerfile, as far as possible without a cluster
 	@sh tests/deploy/check.sh $(BIN) build/tools/venv/bin build/deploy
+
+# VERSION is released today; with NEXT, development towards it begins. REPOSITORY replaces the address of the repository.
+release: $(VENV)/.service ## the version in every file, and the changelog: VERSION=X.Y.Z, or after a release NEXT=X.Y.Z
+	@REPOSITORY=$(REPOSITORY) $(BIN)/python deploy/release.py $(if $(NEXT),--next $(NEXT),$(VERSION))
+	@$(MAKE) --no-print-directory generate
+
+release-check: $(VENV)/.dev ## build what a release publishes, as far as one machine can
+	@sh deploy/release-check.sh $(BIN) build/release
 
 # Each lock takes the versions of those before it. The embedded server is apart, since its binary wheel is missing for some
 # platforms, and the image, which installs service.txt, has none.

@@ -1,0 +1,47 @@
+#!/bin/sh
+# `make release-check`: build what a release publishes, as far as one machine can: release-check.sh BIN DIRECTORY. BIN has the
+# Python of the service; other Pythons from 3.11 on that are in PATH try the wheels, too.
+set -eu
+
+bin=$(cd "$1" && pwd)
+rm -rf "$2" && mkdir -p "$2"
+out=$(cd "$2" && pwd)
+
+# From the tracked files alone, as from an archive without .git.
+mkdir "$out/tree"
+git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$out/tree"
+cd "$out/tree"
+
+sh core/build.sh "$bin/python" "$out/dist"
+"$bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w "$out/dist" .
+for file in "$out"/dist/robots_core-*.whl; do
+    case $file in *-cp311-abi3-*) ;; *) echo "$file is not for all Pythons from 3.11 on" >&2; exit 1 ;; esac
+done
+echo "the core and the server are built without .git"
+
+tried=
+for python in python3.11 python3.12 python3.13 python3.14; do
+    command -v $python >/dev/null || continue
+    "$python" -c "" 2>/dev/null || continue
+    "$python" -m venv "$out/$python"
+    "$out/$python/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$out"/dist/robots_core-*.whl
+    "$out/$python/bin/python" -c "import robots_core.robots.judge"
+    tried="$tried $python"
+done
+echo "the wheel of the core can be imported by:$tried"
+
+helm=$(command -v helm || echo "$bin/helm")
+"$helm" package deploy/helm/robots-decisions --destination "$out/dist" >/dev/null
+"$helm" show readme "$out"/dist/robots-decisions-*.tgz | grep -q "^# robots-decisions"
+echo "the chart is packaged"
+
+(cd clients/javascript && npm pack --silent --pack-destination "$out/dist" >/dev/null)
+echo "the client for JavaScript is packed"
+# Maven needs its plugins, from Maven Central or as Debian has them.
+if (cd clients/java && mvn --batch-mode --quiet verify) >"$out/maven" 2>&1; then
+    echo "the client for Java is built"
+else
+    grep -m 1 ERROR "$out/maven" | cut -c 1-200 >&2 || cat "$out/maven" >&2
+    echo "the client for Java was NOT built by Maven" >&2
+fi
+ls "$out/dist"
