@@ -205,9 +205,12 @@ def instant_from(text: str | None, parameter: str = "at") -> datetime | None:
 
 
 def past_from(text: str, now: datetime, parameter: str = "as_of", ahead: float = 0.0) -> datetime:
-    """Parse an RFC 3339 instant that is not in the future; one that is so by up to `ahead` seconds counts as now."""
+    """Parse an RFC 3339 instant that is not in the future; one that is so by up to `ahead` seconds counts as now.
+
+    So does one of this second, as clocks differ by some milliseconds.
+    """
     at = _instant(text, parameter)
-    if at > now + timedelta(seconds=ahead):
+    if at.replace(microsecond=0) > now + timedelta(seconds=ahead):
         raise BadQuestion(parameter, text, f"{text!r} is in the future; the service's time is {rfc3339(now)}.")
     return min(at, now)
 
