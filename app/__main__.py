@@ -18,7 +18,7 @@ COMMANDS = {
     "decide": "decide whether agents may fetch URLs, by fetching the site's robots.txt from here",
     "test": "test a local robots.txt with several URLs and agents",
     "audit": "verify a decision log by the archive alone",
-    "archive": "check an archive of versions, or make its index anew",
+    "archive": "check an archive of versions, or rebuild its index",
     "agents": "list the crawlers that are known by name",
     "settings": "list the settings with their values and defaults",
     "key": "generate an API key and its lines for API_KEYS_FILE",

@@ -16,7 +16,7 @@ SEEN_EVERY: Final = 7 * DAY
 """Seconds after which a file that does not change is noted as seen again; less than KEEP, so that no gap opens."""
 
 SPANS_AT_ONCE: Final = 1000
-"""Spans that are added at once to an index that is made anew."""
+"""Spans that are added at once to an index that is rebuilt."""
 
 LOG, OBJECTS = "spans", "objects"
 """The folders of an archive, with that of the index."""
@@ -79,7 +79,7 @@ class Archive:
         return any(True for _ in self._files.names(LOG))
 
     def rebuild(self) -> int:
-        """Make the index anew from the log; return the number of spans."""
+        """Rebuild the index from the log; return the number of spans."""
         logs = list(self._files.names(LOG))  # first, so that the index is kept if it cannot be listed
         self._files.clear(INDEX)
         index, count = IndexWriter(self._files), 0
@@ -107,7 +107,7 @@ class Archive:
         is_whole = span.body in (None, sha256(body).hexdigest())
         if is_whole and span.version(body) is None:
             return "it does not fit its file"
-        return None if indexes.has(span) else "the index lacks it: make the index anew"
+        return None if indexes.has(span) else "the index lacks it: rebuild the index"
 
 
 class _Indexes:

@@ -1,6 +1,6 @@
 """Where the log of an archive has an origin's spans: found by instant or by digest, in pieces of bounded size.
 
-The index can be made anew from the log. A piece is a file of lines of JSON, one for each span. A span is in the piece
+The index can be rebuilt from the log. A piece is a file of lines of JSON, one for each span. A span is in the piece
 of the month of its last fetch, `index/<two digits>/<SHA-256 of the origin>/<month>.ndjson`. Once that has PIECE lines,
 further ones are in a piece of the day, `<month>/<day>.ndjson`, then of the hour and of the minute. A span is never in a
 piece of less time than it lasts, so one that covers an instant is in a piece of that instant or in the next. Spans

@@ -135,7 +135,7 @@ class Recheck:
     minimum: float = 5 * MINUTE
     maximum: float = DAY
     default: float = DAY
-    heed: LifetimePolicy = LifetimePolicy.ANY
+    obeys: LifetimePolicy = LifetimePolicy.ANY
 
 
 class State(StrEnum):
@@ -354,7 +354,7 @@ def _own_delay(snapshot: Snapshot, recheck: Recheck, key: str) -> float:
 
 
 def _obeyed(recheck: Recheck, lifetime: float) -> float:
-    match recheck.heed:
+    match recheck.obeys:
         case LifetimePolicy.ANY:
             return lifetime
         case LifetimePolicy.SHORTER:

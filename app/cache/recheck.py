@@ -121,4 +121,4 @@ def within(model: Model, low: float | None, high: float | None) -> Model:
     maximum = high if high is not None else max(model.maximum, minimum)
     if isinstance(model, VisitBasedRecheck):
         return VisitBasedRecheck(minimum, maximum)
-    return Recheck(minimum, maximum, min(max(model.default, minimum), maximum), model.heed)
+    return Recheck(minimum, maximum, min(max(model.default, minimum), maximum), model.obeys)

@@ -101,7 +101,7 @@ class RobotsCache:
         self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
             BackgroundTask.REFRESHES, expected=Busy
         )
-        self._ordered: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
+        self._forced: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
             BackgroundTask.REFRESHES, expected=Busy
         )
 
@@ -157,10 +157,10 @@ class RobotsCache:
 
         The fetch begins after this call. Raises Busy if no fetch can be made.
         """
-        under_way = self._ordered.under_way(origin)
+        under_way = self._forced.under_way(origin)
         if under_way is not None:
             await asyncio.wait([under_way])  # it may have read the file before a change that this caller knows about
-        ordered = self._ordered.start(origin, partial(self._refresher.fetch_now, origin, caller))
+        ordered = self._forced.start(origin, partial(self._refresher.fetch_now, origin, caller))
         await asyncio.wait([ordered])
         try:
             return self._result(*ordered.result(), origin, recheck)
@@ -245,7 +245,7 @@ class RobotsCache:
         """Cancel running fetches; the caller closes the store."""
         await self._snapshots.aclose()
         await self._refreshes.aclose()
-        await self._ordered.aclose()
+        await self._forced.aclose()
 
     async def _refresh(
         self, origin: Origin, seen: Snapshot | None, recheck: Recheck, max_age: float | None, caller: str

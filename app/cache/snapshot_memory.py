@@ -20,7 +20,7 @@ class SnapshotMemory:
         self._clock = clock
         self._trust = trust
         self._generation = 0
-        self._undisturbed: set[Origin] = set()
+        self._not_invalidated: set[Origin] = set()
 
     @property
     def usage(self) -> tuple[int, int]:
@@ -53,7 +53,7 @@ class SnapshotMemory:
         self, origin: Origin, snapshot: Snapshot, *, saved: bool, doubtful: bool = False, validated: bool = True
     ) -> None:
         """Store the snapshot; it is trusted if it was `validated` and no invalidation came meanwhile."""
-        validated_at = self._clock() if validated and origin in self._undisturbed else None
+        validated_at = self._clock() if validated and origin in self._not_invalidated else None
         own_date = not saved and not self._clock.known
         self._entries.put(origin, Entry(snapshot, saved, doubtful, validated_at, self._generation, own_date))
 
@@ -63,7 +63,7 @@ class SnapshotMemory:
 
     def invalidate(self, origin: Origin) -> Entry | None:
         """End the trust in the origin's entry; the entry, if it was trusted until now."""
-        self._undisturbed.discard(origin)
+        self._not_invalidated.discard(origin)
         entry = self._entries.peek(origin)
         if entry is None or entry.validated_at is None:
             return None
@@ -73,7 +73,7 @@ class SnapshotMemory:
     def invalidate_all(self) -> None:
         """End the trust in all entries."""
         self._generation += 1
-        self._undisturbed.clear()
+        self._not_invalidated.clear()
 
     @contextmanager
     def validating(self, origin: Origin) -> Iterator[None]:
@@ -82,11 +82,11 @@ class SnapshotMemory:
         The store's answer and the invalidation that outdates it arrive on two connections, in any order. An answer
         that was under way when an invalidation came is kept, but not trusted.
         """
-        self._undisturbed.add(origin)
+        self._not_invalidated.add(origin)
         try:
             yield
         finally:
-            self._undisturbed.discard(origin)
+            self._not_invalidated.discard(origin)
 
     def _trust_in(self, origin: Origin) -> float:
         # Between half and all of `trust`, so that entries that were learned together do not expire together and queue

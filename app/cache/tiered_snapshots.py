@@ -130,7 +130,7 @@ class TieredSnapshots:
                 now = await self._store.now(origin)
             changed = self.peek(origin) is not before
             if now is not None:
-                self._clock.sync(now)  # which may date anew what is in memory
+                self._clock.sync(now)  # which may correct the dates of what is in memory
             entry = self._memory.peek(origin)
             if entry is not None and changed:
                 # A refresh ended while the store was asked, and the store's answer is older.

@@ -109,7 +109,7 @@ class Visits:
         self._count(origin, Tally(1.0, now, now))
 
     async def per_day(self, origin: Origin) -> float:
-        """The origin's visits per day; waits for the store, as a rule once for each origin and process."""
+        """The origin's visits per day; waits for the store, usually once for each origin and process."""
         if not self._is_recent(origin):
             await self._reads.do(origin, lambda: self._read(origin))
         return self._per_day(origin)

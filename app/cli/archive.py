@@ -1,4 +1,4 @@
-"""`python -m app archive`: check an archive of versions, or make its index anew."""
+"""`python -m app archive`: check an archive of versions, or rebuild its index."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ UNDAMAGED, DAMAGED = 0, 1
 def add(parser: Parser) -> None:
     """Add the arguments: what to do, and the folder."""
     parser.description = (
-        "Check that every line and every file of an archive is whole, or make its index anew from the log of spans. "
+        "Check that every line and every file of an archive is whole, or rebuild its index from the log of spans. "
         "Make it while no service writes to the archive."
     )
     parser.epilog = "Exit code: 0 if nothing is wrong, 1 if something is, 3 for an error."

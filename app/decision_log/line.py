@@ -77,7 +77,7 @@ class LineWriter:
         return found
 
     def _basis(self, decision: Decision) -> dict[str, object]:
-        """What else the verdict rests on, to decide it again from the line and the file; as a rule nothing."""
+        """What else the verdict rests on, to decide it again from the line and the file; usually nothing."""
         question = decision.question
         agent, policy = question.agent, question.policy
         own = (agent.token.lower(),)

@@ -62,7 +62,7 @@ def check_path(path: Path) -> None:
 
 
 class FileSink:
-    """Appends to a file, which is opened anew for each write, so that it can be rotated; None is standard output.
+    """Appends to a file, which is opened again for each write, so that it can be rotated; None is standard output.
 
     It writes in a daemon thread, since a write to a pipe without a reader may never return, and the process must end.
     """

@@ -195,7 +195,7 @@ class LogVerifier:
             yield Fault(place, f"it is decided otherwise: {_text(expected)}, not {_text(logged)}")
 
     def _again(self, line: _Line) -> dict[str, object]:
-        """The members of a line that a decision determines, decided anew."""
+        """The members of a line that a decision determines, decided again."""
         reason = line.reason
         if line.url is None:
             raise _Undecidable("it has no URL (DECISION_LOG_URL)")

@@ -24,7 +24,7 @@ from robots_core.robots.access import Busy
 _log = logging.getLogger(__name__)
 
 
-class OfOrigin(Protocol):
+class OriginQuestion(Protocol):
     """A question about an origin's file, now or at the instant `as_of`; `max_age` and `wait` are as in Question."""
 
     @property
@@ -38,7 +38,7 @@ class OfOrigin(Protocol):
     def _replace(self, *, max_age: float | None = ..., wait: float = ...) -> Self: ...
 
 
-Q = TypeVar("Q", bound=OfOrigin)
+Q = TypeVar("Q", bound=OriginQuestion)
 R = TypeVar("R")
 
 Take: TypeAlias = Callable[[int, R | Exception], None]
@@ -214,7 +214,7 @@ class _Group(NamedTuple):
     is_past: bool
 
     @classmethod
-    def of(cls, question: OfOrigin) -> "_Group":
+    def of(cls, question: OriginQuestion) -> "_Group":
         return cls(question.origin, question.as_of is not None)
 
 

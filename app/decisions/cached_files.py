@@ -42,7 +42,7 @@ class NoVersion(Exception):
     """No version of an origin's file is known for an instant; `earliest` (Unix seconds) is when the first one began."""
 
     def __init__(self, origin: Origin, at: datetime, earliest: float | None) -> None:
-        known = "no version is known"
+        known = "none has been stored yet"
         if earliest is not None:
             known = f"the first known version is from {datetime.fromtimestamp(earliest, UTC):%Y-%m-%dT%H:%M:%SZ}"
         instant = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

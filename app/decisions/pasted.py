@@ -25,16 +25,16 @@ class SimulatedOutcome(NamedTuple):
     rechecks: Rechecks
 
 
-class Result(NamedTuple):
+class TrialResult(NamedTuple):
     """A decision; and under an outcome those since it began, each with the seconds since then."""
 
     decision: Decision
     timeline: tuple[tuple[int, Decision], ...] = ()
 
 
-def deciding(
+def decider_for(
     robots: RobotsTxt, outcome: SimulatedOutcome | None, now: float, *, forbidden: bool
-) -> Callable[[Question], Result]:
+) -> Callable[[Question], TrialResult]:
     """The function that decides a question by a pasted file, or under an outcome with `robots` as what is fetched.
 
     `forbidden`: whether a 401 or 403 closes the site.
@@ -44,7 +44,7 @@ def deciding(
     snapshot = Snapshot(Successful(200, robots.body, robots.scan.truncated), now)
     cached = CacheResult(snapshot, Freshness(now, State.FRESH, 0.0, stale=False), Source.MEMORY)
     file = CachedFile(cached, robots, 0)
-    return lambda question: Result(decide_by_file(question, file, now, forbidden=forbidden))
+    return lambda question: TrialResult(decide_by_file(question, file, now, forbidden=forbidden))
 
 
 class Simulation:
@@ -58,12 +58,12 @@ class Simulation:
         self._simulated: dict[tuple[Origin, Recheck], list[tuple[float, CachedFile]]] = {}
         self._revisions = count()
 
-    def decide(self, question: Question) -> Result:
+    def decide(self, question: Question) -> TrialResult:
         """Decide a question now, and at each change since the outcome began."""
         files = self._files(question.target.origin, question.agent.recheck)
         decision, *turns = [decide_by_file(question, file, at, forbidden=self._forbidden) for at, file in files]
         began = self._now - self._outcome.lasted
-        return Result(decision, tuple([(int(turn.now - began), turn) for turn in turns]))
+        return TrialResult(decision, tuple([(int(turn.now - began), turn) for turn in turns]))
 
     def _files(self, origin: Origin, model: str) -> list[tuple[float, CachedFile]]:
         """What the cache has now, and then at each change, with the instant."""

@@ -163,7 +163,7 @@ class Settings(BaseSettings):
     def read(cls) -> "Settings":
         """Read the environment, then the files in SECRETS_DIR that are named like settings; raises BadSetting.
 
-        A name that looks like a setting and is none is an error, too.
+        A misspelt setting is an error, too.
         """
         secrets = os.environ.get(SECRETS_DIR) or None
         if secrets is not None and not Path(secrets).is_dir():

@@ -63,15 +63,13 @@ def spans_from_environment() -> Spans | None:
         from opentelemetry.sdk.trace import TracerProvider as SendingProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        # Start all the same: platforms set these variables for every workload.
+        # Start anyway: platforms set these variables for every workload.
         _log.warning("OTEL_* variables enable traces, but %s is not installed: install the extra `otel`", error.name)
         return None
     for name in _PROTOCOLS:
         protocol = os.environ.get(name, "").strip()
         if protocol not in ("", "http/protobuf"):
-            _log.warning(
-                "%s=%s has no effect: traces are sent by http/protobuf, to port 4318 as a rule", name, protocol
-            )
+            _log.warning("%s=%s has no effect: traces are sent by http/protobuf, usually to port 4318", name, protocol)
     named = {"service.name": os.environ.get("OTEL_SERVICE_NAME") or NAME, "service.version": __version__}
     sending = SendingProvider(resource=Resource.create(named))
     sending.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

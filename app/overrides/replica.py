@@ -77,7 +77,7 @@ class Overrides:
                 self._version = None
             if await self._restorer.restore():
                 state = await self._store.state()
-            # If the version cannot be read, there may be overrides all the same: it may have been overwritten.
+            # If the version cannot be read, there may still be overrides: it may have been overwritten.
             if state.version is None or state.version != self._version:
                 await self._learn(state)
             self._note_loss(state)

@@ -43,7 +43,7 @@ class Queue(NamedTuple):
 
     `keys` are active until these instants, and so are `callers`, by key. `turns`, by key, are when those that wait are
     to be back; a caller has as many as it has workers that wait. `shortest` is the shortest max_wait of those that were
-    refused of late, which holds up to `shortest_until`.
+    refused recently, which holds up to `shortest_until`.
     """
 
     tail: int = 0
@@ -111,7 +111,7 @@ def reserve(
     line = _later(queue.turns.get(key, {}), now - grace)
     own = _own_turns(line, caller, now, takes=max_wait >= 0)
 
-    # The horizon: no longer than the shortest max_wait of those that were refused of late.
+    # The horizon: no longer than the shortest max_wait of those that were refused recently.
     shortest, shortest_until = queue.shortest, queue.shortest_until
     if shortest_until <= now:
         shortest = LONGEST_COST

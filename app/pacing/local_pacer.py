@@ -102,7 +102,7 @@ class LocalPacer:
         return result.retry_after / law.SECOND if isinstance(result, law.Turn) else None
 
     def _slowest(self, key: PaceKey, interval: float, now: float) -> float:
-        """The longest interval that the queue was asked for of late, this one included."""
+        """The longest interval that the queue was asked for recently, this one included."""
         slowest, until = self._slowest_seen.get(key, (0.0, 0.0))
         if interval >= slowest or until < now:
             slowest = interval

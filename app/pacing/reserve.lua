@@ -5,7 +5,7 @@
 --       11 give no slot for so long, or 0   12 give none for so long if slots were lost
 --       13, 14 the time to the end of the queue and its count, as this process remembers them, or 0
 --       15 when robots.txt was last fetched, or 0
---       16 how many pages were reported to the process of late   17 the mean of their times   18 1 if one timed out
+--       16 how many pages were reported to the process recently   17 the mean of their times   18 1 if one timed out
 --       19 1 if one was a 2xx
 --       20 PACE_LATENCY   21 the longest interval that latency sets   22 PACE_CAP
 --       23 documents a day, or 0
@@ -180,7 +180,7 @@ if due and not asks_only then
   for _, set in ipairs({TURNS, LINE}) do redis.call('ZREM', set, last_name) end
 end
 
--- The horizon: no longer than the shortest max_wait of those that were refused of late.
+-- The horizon: no longer than the shortest max_wait of those that were refused recently.
 local shortest, shortest_until = duration(stored[14], MAX_COST), shifted(stored[15], clock_step)
 if shortest_until <= now then shortest = MAX_COST end
 local most = (active_keys > 1 or factor > 0 and reports > 0) and AHEAD_SLOTS or FAR_SLOTS

@@ -110,7 +110,7 @@ class CircuitBreaker:
         Raises StoreDown.
         """
         # The wait for the semaphore is outside the timeout: a thousand calls at once do not mean that the store is
-        # slow. It is bounded all the same, because once a call has failed, those behind it are refused.
+        # slow. It is still bounded, because once a call has failed, those behind it are refused.
         async with self._calling:
             self._admit()
             begun = self._monotonic()

@@ -160,7 +160,9 @@ class GuardedClient:
                 server, asking = Address(error.host, error.port), not isinstance(error, MovedError)
                 if not asking:
                     note_moved(self.client, key, server)
-        raise NoConnection(f"it redirected a command {REDIRECTIONS} times; REDIS_URL of a cluster is redis+cluster://")
+        raise NoConnection(
+            f"it redirected a command {REDIRECTIONS} times; if it is a cluster, set REDIS_URL to redis+cluster://host:port"
+        )
 
     def _lane(self, server: Address | None) -> Lane:
         """The lane to that server; None: to any server of a cluster, or to the only one."""

@@ -46,8 +46,8 @@ SCHEMA: Final = pa.schema(
 )
 """The columns of answers.
 
-`verdict` is allow, disallow or defer, null if the URL or the agent is none. `reason` is as in a Decision, or one of
-the three below. `interval` is in seconds, and `version` is that of the file, from the bundle.
+`verdict` is allow, disallow or defer, null if the URL or the agent cannot be read. `reason` is as in a Decision, or one
+of the three below. `interval` is in seconds, and `version` is that of the file, from the bundle.
 """
 
 UNKNOWN_ORIGIN: Final = "unknown_origin"

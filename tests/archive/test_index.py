@@ -132,7 +132,7 @@ def test_a_line_that_the_index_lacks_is_damage(archive: Archive, place: str) -> 
     write(archive, found(DOWN, NOW + 2), origin=BOT)
     files = files_at(place)
     files.clear(f"index/{folder_name(SITE)[:2]}")
-    assert [damage.fault for damage in archive.verify() if damage] == ["the index lacks it: make the index anew"] * 2
+    assert [damage.fault for damage in archive.verify() if damage] == ["the index lacks it: rebuild the index"] * 2
     archive.rebuild()
     assert [damage for damage in archive.verify() if damage] == []
 

@@ -57,7 +57,7 @@ async def test_warnings_are_shown_at_their_lines(service: str, browser: Browser)
         await visitor.open()
         assert await visitor.lines(".odd") == [15]
         warning = await visitor.text("[data-line='15'] .warning")
-        assert warning == "Only some crawlers read 'Dissalow' as it is meant. Write 'Disallow: /basket/'. Apply"
+        assert warning == "Only some crawlers read 'Dissalow' as intended. Write 'Disallow: /basket/'. Apply"
         await visitor.page.locator("#warnings summary").click()
         assert await visitor.text("#warnings ul") == f"line 15 {warning}"
 

@@ -153,7 +153,7 @@ def test_the_table_precedes_the_crawlers_model_and_the_default(
 ) -> None:
     found = model(TABLE, host, own, default)
     assert type(found) is type(expected)
-    for name in ("minimum", "maximum", "default", "heed"):
+    for name in ("minimum", "maximum", "default", "obeys"):
         assert getattr(found, name, None) == pytest.approx(getattr(expected, name, None))
 
 

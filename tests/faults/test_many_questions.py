@@ -89,7 +89,7 @@ async def test_the_bytes_of_waiting_answers_are_bounded(
             assert 10 < len(answered) < 60
             refused = [answer["problem"] for answer in answers if "problem" in answer]
             assert {(it["status"], it["retry_after"]) for it in refused} == {(503, 1)}
-            assert "holds too many answers" in refused[0]["detail"]
+            assert "Too many answers wait to be sent" in refused[0]["detail"]
         again = await ask(service, items[:20])  # what was held is released
         assert [answer.get("verdict") for answer in again] == ["disallow"] * 20
 

@@ -49,7 +49,7 @@ class _Row(NamedTuple):
 
 
 class _File:
-    """The sitemaps and the facts of the fetch, encoded anew when the age has changed by a second.
+    """The sitemaps and the facts of the fetch, encoded again when the age has changed by a second.
 
     `states_usage`: there are usage preferences, which may depend on the path.
     """

@@ -44,7 +44,7 @@ class AnswerRoom:
 
     def __init__(self, app: ASGIApp, refused: Refused = ignore) -> None:
         self._app = app
-        self._room = HeldBytes("answers", HELD_BYTES, "This process holds too many answers", refused=refused)
+        self._room = HeldBytes("answers", HELD_BYTES, "Too many answers wait to be sent", refused=refused)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application."""

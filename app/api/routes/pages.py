@@ -76,7 +76,7 @@ async def asset(request: Request) -> Response:
     """A file that a page loads."""
     name = request.path_params["name"]
     if name not in _names | SWAGGER_UI_FILES:
-        raise Problem(404, "not-found", f"No page has a file {name[:100]!r}.")
+        raise Problem(404, "not-found", f"There is no file {name[:100]!r}.")
     return await _serve(name, request)
 
 

@@ -20,7 +20,7 @@ from app.api.answers.schema import ExplainedRowOut, ExtensionOut, ProblemOut, Ro
 from app.api.answers.serialize import answer_out, robots_out
 from app.api.schemas.robots_file import RobotsGroupOut
 from app.decisions.evaluate import Decision, Question
-from app.decisions.pasted import Result, SimulatedOutcome, deciding
+from app.decisions.pasted import SimulatedOutcome, TrialResult, decider_for
 from app.times import instant
 from robots_core.file_json import groups_json
 from robots_core.lint.advice import Advice
@@ -165,7 +165,7 @@ def answer(
     if trial.grouped:
         whole["groups"] = groups_json(robots.reading(DIALECTS[trial.readers[0][1]]))
     room -= sum(map(len, whole.values()))
-    decide = deciding(robots, trial.outcome, trial.at.timestamp(), forbidden=trial.forbidden)
+    decide = decider_for(robots, trial.outcome, trial.at.timestamp(), forbidden=trial.forbidden)
     encoder = AnswerEncoder()
     rows: list[bytes] = []
     for question in trial.questions():
@@ -205,7 +205,7 @@ def _failed(question: Question, problem: bytes) -> bytes:
     return msgspec.json.encode(row)
 
 
-def _row(result: Result, encoder: AnswerEncoder, *, explained: bool) -> bytes:
+def _row(result: TrialResult, encoder: AnswerEncoder, *, explained: bool) -> bytes:
     """The JSON of a row: members of the answer of `GET /v1/allowed`, and what a simulated outcome adds."""
     decision = result.decision
     if explained:

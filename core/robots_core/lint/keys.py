@@ -70,7 +70,7 @@ def typo_key(file: CheckedFile) -> Iterator[Warned]:
     """Misspellings of the closed list (spec B6)."""
     for line, written, instead in file.once(_odd_lines)[1]:
         key = written.partition(":")[0].rstrip()
-        yield Warned(line, f"Only some crawlers read {quote(key)} as it is meant.{_write(instead)}", instead)
+        yield Warned(line, f"Only some crawlers read {quote(key)} as intended.{_write(instead)}", instead)
 
 
 def key_read_by_prefix(file: CheckedFile) -> Iterator[Warned]:
@@ -141,7 +141,7 @@ def unknown_key(file: CheckedFile) -> Iterator[Warned]:
 
 def _unread_key(line: int, key: str, value: str, by_google: Form) -> Warned:
     but = " but Google's" if by_google is Form.BY_PREFIX else ""
-    message = f"No robot that we know{but} reads {quote(key)}."
+    message = f"No crawler that we know of{but} reads {quote(key)}."
     mark = BEFORE.match(key)
     meant = close_key(key[mark.end() :] if mark else key)
     value = value.strip(BLANKS.decode())
@@ -155,9 +155,9 @@ def _unread_text(line: int, written: str) -> Warned:
     meant = close_key(first)
     if meant is not None and rest:
         instead = _with_colon(meant, rest.strip(BLANKS.decode()))
-        message = f"There is no colon in {quote(written)}, so no robot that we know reads it.{_write(instead)}"
+        message = f"There is no colon in {quote(written)}, so no crawler that we know of reads it.{_write(instead)}"
         return Warned(line, message, instead)
-    message = f"No robot that we know reads {quote(written)}. Begin the line with '#' if it is a comment."
+    message = f"No crawler that we know of reads {quote(written)}. Begin the line with '#' if it is a comment."
     return Warned(line, message, whole(f"# {written}") if written[0].isalnum() else None)
 
 

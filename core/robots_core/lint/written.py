@@ -266,4 +266,4 @@ def _characters(number: int, text: str) -> Warned | None:
     else:
         what = f"A colon stands twice in {quote(text)}."
     instead = None if _BLANK_INSIDE.search(meant) else directive(key, meant)
-    return Warned(number, f"{what} {f'Write {quote(instead)}.' if instead else 'Type the line anew.'}", instead)
+    return Warned(number, f"{what} {f'Write {quote(instead)}.' if instead else 'Type the line again.'}", instead)
