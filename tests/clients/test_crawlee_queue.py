@@ -163,7 +163,14 @@ async def test_redirect_to_a_deferred_site_waits_in_the_queue(tmp_path: Path) ->
         async with serve(moved, host=new_address()) as origin:
             came = await crawl(plan_of(between, origin, tmp_path, 1, options={"max_wait": 0.5}), "queued")
     assert (len(came["fetched"]), came["failed"]) == (1, {})
-    assert (moved.paths, other.paths) == (["/0", "/0"], ["/page"])
+    assert (moved.paths, other.paths) == (["/0"], ["/page"])
+
+
+async def test_redirect_goes_on_in_a_slot_far_away(service_url: str, tmp_path: Path) -> None:
+    site = Site("User-agent: *\nCrawl-delay: 2\n", {"/0": [text(302, "", {**HTML, "Location": "/page"})]})
+    async with serve(site, host=new_address()) as origin, serve(Relay(service_url)) as between:
+        came = await crawl(plan_of(between, origin, tmp_path, 1, options={"max_wait": 0.5}), "queued")
+    assert (len(came["fetched"]), came["failed"], site.paths[-2:]) == (1, {}, ["/0", "/page"])
 
 
 async def test_disallowed_page_fails_at_once(tmp_path: Path) -> None:

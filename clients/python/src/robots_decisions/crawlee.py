@@ -24,9 +24,9 @@ from robots_decisions._async.permit_client import AsyncPermitClient
 from robots_decisions._async.service import AsyncService
 from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp
-from robots_decisions.crawlee_queue import HeldRequests
+from robots_decisions.crawlee_queue import WAITS_FOR, HeldRequests
 from robots_decisions.errors import Misconfigured, Options, PermitError
-from robots_decisions.permits import PACE, VERSION, Granted, NoAnswer, RetryLater, Slot
+from robots_decisions.permits import PACE, VERSION, Granted, NoAnswer, Open, RetryLater, Slot
 from robots_decisions.question import Names, origin_key
 
 __all__ = ["MAX_WAIT", "PermitHooks"]
@@ -157,7 +157,7 @@ class PermitHooks:
         """Report a redirect, and wait for the slot of the page that it names. Raise PermitError if it must not be
         fetched."""
         await self._report(request, response.status_code, response.headers.get("retry-after"))
-        await self._wait(request, url)
+        await self._wait(request, url, resume=request.method in {"GET", "HEAD"})
 
     async def _before_navigation(self, installed: _Installed, context: BasicCrawlingContext) -> None:
         """Wait for the slot. Raise PermitError if the page must not be fetched."""
@@ -169,7 +169,7 @@ class PermitHooks:
 
         context.register_deferred_cleanup(forget)
         self._asking[id(request)] = installed
-        await self._wait(request, request.url)
+        await self._wait(request, str(request.user_data.get(WAITS_FOR) or request.url))
 
     async def _after_navigation(self, context: Any) -> None:
         """Report what came. Crawlee runs this before it looks at the status. Raise PermitError after a redirect."""
@@ -182,21 +182,25 @@ class PermitHooks:
         else:
             came, status, headers = context.response.url, context.response.status, context.response.headers
         if came and _is_other(came, begun.url):
-            await self._wait(request, came)
+            await self._wait(request, came, came=True)
         await self._report(request, status, headers.get("retry-after"))
 
-    async def _wait(self, request: Request, url: str) -> None:
-        """Wait for the slot of a page. Raise PermitError, or an error that puts the request back."""
+    async def _wait(self, request: Request, url: str, *, resume: bool | None = None, came: bool = False) -> None:
+        """Wait for the slot of a page. Raise PermitError, or an error that puts the request back.
+
+        `resume`: whether a request that is redirected to this URL can go on there later. `came`: the page has come.
+        """
         installed = self._asking[id(request)]
+        resume = WAITS_FOR in request.user_data if resume is None else resume
         try:
-            slot = await self._slot(installed, request, url)
+            slot = await self._slot(installed, request, url, resume=resume, came=came)
         finally:
             installed.held.answered(request, url)
         self._begun[id(request)] = _Begun(url, slot, time.monotonic())
         if slot.version is not None:
             request.user_data[VERSION] = slot.version
 
-    async def _slot(self, installed: _Installed, request: Request, url: str) -> Slot:
+    async def _slot(self, installed: _Installed, request: Request, url: str, *, resume: bool, came: bool) -> Slot:
         held, max_wait = installed.held, self._options.max_wait
         answer = await self._service.answer(url, self._options.members, max_wait, waiting=held.waiting(url))
         line, now = held.line(url), time.monotonic()
@@ -207,6 +211,8 @@ class PermitHooks:
             case RetryLater(seconds=seconds, reason=reason, interval=interval) if reason == PACE:
                 line.wait_for_slot(now, seconds, interval)
                 self._service.waits.slow(url, interval or seconds, len(line.waiting))
+                if came:  # the page is allowed, and to fetch it again would only be another one
+                    return Open(interval)
             case RetryLater(seconds=seconds):
                 line.verdict_unknown(now, seconds, math.inf)
             case NoAnswer(remedy=None) if self._options.opens:
@@ -220,11 +226,14 @@ class PermitHooks:
                     line.verdict_unknown(now, None, math.inf)
             case NoAnswer():
                 self._stop(installed.crawler, self._options.errors.error(url, self._url, answer))
+                raise held.put_back(request, url, resume=resume)
             case _:
                 line.verdict_known()
                 request.no_retry = True
                 raise self._options.errors.error(url, self._url, answer)
-        raise held.put_back(request, url)
+        if not (came or resume or url == request.url):  # it would be posted again and again
+            raise self._options.errors.error(url, self._url, answer)
+        raise held.put_back(request, url, resume=resume)
 
     def _stop(self, crawler: HookedCrawler, error: PermitError) -> None:
         if self.misconfigured is None and isinstance(error, Misconfigured):
@@ -248,7 +257,8 @@ class _PermittedHttpClient(HttpClient):
 
     async def crawl(self, request: Request, **how: Any) -> HttpCrawlingResult:
         """Load a page. Raise PermitError at a redirect to a page that may not be fetched."""
-        hop = request
+        resumed = request.user_data.pop(WAITS_FOR, None)
+        hop = request if resumed is None else _next(request, 302, str(resumed))
         for _ in range(REDIRECTS + 1):
             result = await self._client.crawl(hop, **how)
             response = result.http_response

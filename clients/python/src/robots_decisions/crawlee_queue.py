@@ -29,7 +29,7 @@ READ_AT_ONCE: Final = 100
 """Requests that one call of crawlee reads while all of them have to wait."""
 
 WAITS_FOR: Final = "robots_waits_for"
-"""The name under which a request has the URL of the redirect that it waits for, in its user data."""
+"""The name under which a request has the URL that it was redirected to and goes on at, in its user data."""
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +62,7 @@ class HeldRequests(RequestManager):
         self._held: dict[str, _Held] = {}  # by unique key, the oldest first
         self._called: deque[Request] = deque()
         self._asking: dict[str, str] = {}  # the origins by the unique keys of those who ask for a permit, or are called
-        self._put_back: set[str] = set()
+        self._put_back: dict[str, str] = {}  # the origins they wait for, by unique key
 
     def over(self, inner: RequestManager) -> "HeldRequests":
         """This manager over crawlee's own."""
@@ -94,12 +94,13 @@ class HeldRequests(RequestManager):
         if url is not None and origin_key(url) != origin:
             self._call(origin_key(url))
 
-    def put_back(self, request: Request, url: str) -> ContextPipelineInterruptedError:
-        """The error after which crawlee gives up a request, which then waits in the line of this URL's origin."""
-        self._put_back.add(request.unique_key)
-        if url == request.url:
-            request.user_data.pop(WAITS_FOR, None)
-        else:
+    def put_back(self, request: Request, url: str, *, resume: bool) -> ContextPipelineInterruptedError:
+        """The error after which crawlee gives up a request, which then waits in the line of this URL's origin.
+
+        `resume`: it goes on at this URL, behind a redirect that it has followed.
+        """
+        self._put_back[request.unique_key] = origin_key(url)
+        if resume:
             request.user_data[WAITS_FOR] = url
         return ContextPipelineInterruptedError(f"{request.url} waits for its slot.")
 
@@ -130,7 +131,7 @@ class HeldRequests(RequestManager):
             request = await self.inner.fetch_next_request()
             if request is None:
                 break
-            self._hold(request)
+            self._hold(request, origin_key(str(request.user_data.get(WAITS_FOR) or request.url)))
         return self._called.popleft() if self._called else None
 
     async def is_empty(self) -> bool:
@@ -146,16 +147,16 @@ class HeldRequests(RequestManager):
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest | None:
         """Mark a request as handled, unless it was put back."""
         self.answered(request)
-        if request.unique_key not in self._put_back:
+        origin = self._put_back.pop(request.unique_key, None)
+        if origin is None:
             return await self.inner.mark_request_as_handled(request)
-        self._put_back.discard(request.unique_key)
-        self._hold(request, first=True)
+        self._hold(request, origin, first=True)
         return None
 
     async def reclaim_request(self, request: Request, *, forefront: bool = False) -> ProcessedRequest | None:
         """Give a request back to crawlee's queue."""
         self.answered(request)
-        self._put_back.discard(request.unique_key)
+        self._put_back.pop(request.unique_key, None)
         return await self.inner.reclaim_request(request, forefront=forefront)
 
     async def add_request(self, request: str | Request, *, forefront: bool = False) -> ProcessedRequest | None:
@@ -185,8 +186,7 @@ class HeldRequests(RequestManager):
         await self.give_back()
         await self.inner.drop()
 
-    def _hold(self, request: Request, *, first: bool = False) -> None:
-        origin = origin_key(str(request.user_data.get(WAITS_FOR) or request.url))
+    def _hold(self, request: Request, origin: str, *, first: bool = False) -> None:
         queue = self._queues.setdefault(origin, _Line())
         held = self._held[request.unique_key] = _Held(request, origin, time.monotonic())
         if first:
