@@ -26,18 +26,32 @@ class EdgeState(StrEnum):
     PRICED = "priced"
 
 
+PRICE_CHARS, PAGE_CHARS = 100, 500
+"""Characters of a price, at most, and of the URL of its page; a longer URL is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a 402 asked for a page, as written by the site: the newest, at an instant (Unix seconds)."""
+
+    text: str
+    reported_at: int
+    page: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class EdgeFact:
     """The refusals of an origin's pages that an agent has met since its last success there.
 
     `status` is that of the newest report, at `reported_at`; the first was at `since` (Unix seconds by the store's
-    clock). `count` is the number of reports.
+    clock). `count` is the number of reports. `price` is the newest that a 402 named.
     """
 
     status: int
     since: int
     reported_at: int
     count: int
+    price: Price | None = None
 
     @property
     def state(self) -> EdgeState:

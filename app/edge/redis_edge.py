@@ -4,7 +4,17 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from app.edge.facts import FACT_KEPT, FACT_ORIGINS, MAX_AGENTS, REFUSALS, EdgeFact, OriginFacts
+from app.edge.facts import (
+    FACT_KEPT,
+    FACT_ORIGINS,
+    MAX_AGENTS,
+    PAGE_CHARS,
+    PRICE_CHARS,
+    REFUSALS,
+    EdgeFact,
+    OriginFacts,
+    Price,
+)
 from app.store.guarded_client import GuardedClient, UnexpectedReply
 from app.store.script import Script
 from robots_core.origin import read_key
@@ -15,7 +25,7 @@ ORIGINS_PER_CALL = 200
 LONGEST_ORIGIN = 300
 """Bytes of an origin's key; a host name has at most 253."""
 
-LONGEST_VALUE = 8192
+LONGEST_VALUE = 16_384
 """Bytes of the facts of one origin: those of MAX_AGENTS agents are shorter."""
 
 _KEYS: Final = ("robots:{edge}:facts", "robots:{edge}:changes")
@@ -41,15 +51,17 @@ class RedisEdge:
         self._store = store
         self._clock = clock
 
-    async def report(self, origin: str, agent: str, status: int, slot: str) -> OriginFacts | None:
+    async def report(
+        self, origin: str, agent: str, status: int, slot: str, price: str = "", page: str = ""
+    ) -> OriginFacts | None:
         """Record a refusal, or a success (2xx); return the origin's facts, None if they have not changed.
 
-        A `slot` counts once, unless it is "". Raises StoreDown.
+        A `slot` counts once, unless it is "". `price` is what a 402 asked for `page`. Raises StoreDown.
         """
         now = "" if self._clock is None else str(int(self._clock() * 1000))
         limits = map(str, (FACT_KEPT, MAX_AGENTS, FACT_ORIGINS, LONGEST_VALUE))
         recorded = str(status if status in REFUSALS else 0)
-        match await _REPORT.run(self._store, _KEYS, origin, agent, recorded, slot, now, *limits):
+        match await _REPORT.run(self._store, _KEYS, origin, agent, recorded, slot, now, *limits, price, page):
             case None:
                 return None
             case [bytes(version), bytes(text)]:
@@ -97,8 +109,16 @@ def _facts(text: object) -> dict[str, EdgeFact]:
 
 def _fact(value: Any) -> EdgeFact | None:
     match value:
-        case [int(status), int(since), int(reported_at), int(count), str()] if status in REFUSALS:
+        case [int(status), int(since), int(reported_at), int(count), str(), *price] if status in REFUSALS:
             valid = 0 < since <= reported_at < _LIMIT // 1000 and 0 < count < _LIMIT
-            return EdgeFact(status, since, reported_at, count) if valid else None
+            return EdgeFact(status, since, reported_at, count, _price(price)) if valid else None
+        case _:
+            return None
+
+
+def _price(value: list[Any]) -> Price | None:
+    match value:
+        case [str(text), int(at), str(page)] if 0 < len(text) <= PRICE_CHARS and 0 < at < _LIMIT // 1000:
+            return Price(text, at, page if 0 < len(page) <= PAGE_CHARS else None)
         case _:
             return None

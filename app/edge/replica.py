@@ -22,15 +22,17 @@ class EdgeFacts:
         self._clock = clock
         self._version = 0
 
-    async def report(self, origin: str, agent: str, status: int, slot: str = "") -> None:
+    async def report(
+        self, origin: str, agent: str, status: int, slot: str = "", price: str = "", page: str = ""
+    ) -> None:
         """Record what a page answered to an agent: a refusal, or a success, which ends a fact; raises StoreDown.
 
         Other statuses say nothing. A success where this process knows no fact is not sent to the store. One slot
-        counts once, unless its name is "".
+        counts once, unless its name is "". `price` is what a 402 asked for `page`.
         """
         success = 200 <= status < 300 and self.table.find(origin, agent, self._clock()) is not None
         if success or status in REFUSALS:
-            changed = await self._store.report(origin, agent, status, slot)
+            changed = await self._store.report(origin, agent, status, slot, price, page)
             if changed is not None:
                 self.table.put(changed)
 

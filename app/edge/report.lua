@@ -1,9 +1,11 @@
 -- Record the status that a page answered to an agent: a refusal begins or continues a fact, a success ends it.
 --
--- KEYS  1 hash: by origin, the facts of its agents as JSON {agent: [status, since, reported_at, count, slots]}
+-- KEYS  1 hash: by origin, the facts of its agents as JSON {agent: [status, since, reported_at, count, slots,
+--         price, priced at, page]}; the last three if a 402 named a price
 --       2 sorted set: origins by the version of their last change (milliseconds, never repeated)
 -- ARGV  1 origin   2 agent   3 status, 0 for a success   4 slot, "" for none   5 now in ms, "" for the server's clock
 --       6 seconds that a fact is kept   7 agents of an origin   8 origins   9 bytes of the longest value
+--       10 price, "" for none   11 its page, "" if unknown
 --
 -- Returns {version, facts}, or nothing if the report changes nothing. An origin whose facts have ended stays in the
 -- sorted set, so that other processes learn of it.
@@ -49,7 +51,13 @@ else
   -- One permit counts once.
   if slot ~= '' and string.find(fact[5], slot, 1, true) then return nil end
   slot = #slot == SLOT_CHARS and slot or ''
-  agents[agent] = {status, fact[2], now, math.min(fact[4] + 1, 1e9), string.sub(slot .. fact[5], 1, SLOTS * SLOT_CHARS)}
+  local it = {status, fact[2], now, math.min(fact[4] + 1, 1e9), string.sub(slot .. fact[5], 1, SLOTS * SLOT_CHARS)}
+  if ARGV[10] ~= '' then
+    it[6], it[7], it[8] = ARGV[10], now, ARGV[11]
+  elseif type(fact[6]) == 'string' and type(fact[7]) == 'number' and type(fact[8]) == 'string' then
+    it[6], it[7], it[8] = fact[6], fact[7], fact[8]
+  end
+  agents[agent] = it
 end
 
 local names = {}

@@ -85,7 +85,8 @@ class _Allowed(NamedTuple):
 class Outcome(NamedTuple):
     """A caller's report on its slot: the page's status and time, or that the slot was not used (`released`).
 
-    `retry_after` and `elapsed` are in seconds. `reporter` is None for an operator.
+    `retry_after` and `elapsed` are in seconds. `reporter` is None for an operator. `price` is what a 402 asked for
+    `page`; "" for none.
     """
 
     status: int | None
@@ -93,6 +94,8 @@ class Outcome(NamedTuple):
     elapsed: float | None
     released: bool
     reporter: str | None
+    price: str = ""
+    page: str = ""
 
 
 class Report(NamedTuple):
@@ -223,7 +226,9 @@ class Permits:
             self._pacer.note_page(self._queue_of(slot), slot, outcome.status, outcome.elapsed)
         if outcome.status is not None and not outcome.released:
             try:
-                await self._edge.report(slot.origin, slot.key.agent, outcome.status, slot.token)
+                await self._edge.report(
+                    slot.origin, slot.key.agent, outcome.status, slot.token, outcome.price, outcome.page
+                )
             except StoreDown:
                 degraded = True
         self._metrics.outcome(outcome.status, outcome.elapsed, released=outcome.released, backoff=backoff is not None)

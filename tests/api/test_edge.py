@@ -58,6 +58,7 @@ async def test_a_refusal_is_answered_by_every_process_within_seconds(store_url: 
             "since": "2026-11-21T18:30:00Z",
             "reported_at": "2026-11-21T18:30:00Z",
             "count": 2,
+            "price": None,
         }
         assert await edge(one, url) == fact
         await until(lambda: edge(other, url), lambda found: found is not None)
@@ -66,6 +67,48 @@ async def test_a_refusal_is_answered_by_every_process_within_seconds(store_url: 
         assert answer == (await other.allowed(url, "OtherBot")) | {"agent": AGENT, "robots": answer["robots"]}
         assert "edge" not in before
         assert (answer["verdict"], answer["reason"]) == (before["verdict"], before["reason"])
+
+
+async def test_a_price_is_repeated_with_its_time_and_page(store_url: str) -> None:
+    async with serve(text(200, FILE)) as origin, running(store_url) as service, running(store_url) as other:
+        url = f"{origin.url}/page"
+        await report(service, await permit(service, url), status=402, price="USD 0.01", url=url)
+        priced = {"text": "USD 0.01", "reported_at": "2026-11-21T18:30:00Z", "url": url}
+        assert (await edge(service, url))["price"] == priced
+        found = await until(lambda: edge(other, url), lambda found: found is not None)
+        assert found["price"] == priced
+        await tell(service, url, 402, 403)
+        assert (await edge(service, url))["price"] == priced
+        long = f"{origin.url}/{'x' * 500}"
+        await report(service, await permit(service, url), status=402, price="~" * 100, url=long)
+        assert (await edge(service, url))["price"] == {**priced, "text": "~" * 100, "url": None}
+        await report(service, await permit(service, url), status=402, price="EUR 1")
+        assert (await edge(service, url))["price"] == {**priced, "text": "EUR 1", "url": None}
+        await tell(service, url, 200)
+        assert await edge(service, url) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "parameter"),
+    [
+        ({"status": 200, "price": "USD 1"}, "price"),
+        ({"price": "USD 1"}, "price"),
+        ({"status": 402, "price": "x" * 101}, "price"),
+        ({"status": 402, "price": ""}, "price"),
+        ({"status": 402, "price": "a\nb"}, "price"),
+        ({"status": 402, "price": "\u20ac 1"}, "price"),
+        ({"status": 402, "price": 1}, "price"),
+        ({"status": 402, "price": "USD 1", "url": "https://other.example/"}, "url"),
+        ({"status": 402, "price": "USD 1", "url": "page"}, "url"),
+    ],
+)
+async def test_a_bad_price_is_named(store_url: str, outcome: dict[str, Any], parameter: str) -> None:
+    async with serve(text(200, FILE)) as origin, running(store_url) as service:
+        url = f"{origin.url}/page"
+        place = f"/v1/permits/{await permit(service, url)}/outcome"
+        response = await service.client.post(place, json=outcome)
+        assert (response.status_code, response.json()["parameter"]) == (422, parameter)
+        assert await edge(service, url) is None
 
 
 async def test_every_answer_about_the_agent_has_the_fact(store_url: str) -> None:

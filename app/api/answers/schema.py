@@ -184,6 +184,14 @@ class RobotsOut(BaseModel):
     source: Source = Source.NONE
 
 
+class PriceOut(BaseModel):
+    """What a 402 asked for a page: its `crawler-price`, as the site wrote it."""
+
+    text: str
+    reported_at: str
+    url: str | None = Field(description="The page, if the reporter named it and it is not long.")
+
+
 class EdgeOut(BaseModel):
     """Pages of the origin that were refused to the agent, as callers reported by permits since its last success there.
 
@@ -195,6 +203,7 @@ class EdgeOut(BaseModel):
     since: str = Field(description="When the first refusal was reported.")
     reported_at: str = Field(description="When the newest refusal was reported.")
     count: int = Field(description="How many were reported.")
+    price: PriceOut | None = Field(description="The newest price that a 402 named.")
 
 
 class NoteOut(BaseModel):

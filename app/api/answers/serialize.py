@@ -12,6 +12,7 @@ from app.api.answers.schema import (
     NextRateOut,
     NoteOut,
     OverrideOut,
+    PriceOut,
     PurposeOut,
     RateOut,
     RobotsOut,
@@ -199,12 +200,16 @@ def purposes_out(judgements: Judgements) -> dict[Purpose, PurposeOut]:
 
 def edge_out(fact: EdgeFact) -> EdgeOut:
     """What callers reported of an origin's pages."""
+    price = fact.price
     return EdgeOut(
         state=fact.state,
         status=fact.status,
         since=instant(fact.since),
         reported_at=instant(fact.reported_at),
         count=fact.count,
+        price=None
+        if price is None
+        else PriceOut(text=price.text, reported_at=instant(price.reported_at), url=price.page),
     )
 
 

@@ -24,9 +24,10 @@ from app.api.routes.batch import ITEMS, FailedOut, few
 from app.api.routing import DirectRoute, api_router, body_schema, query_of
 from app.api.services import services_of
 from app.api.signatures import Signatures
-from app.decisions.question import Asking, QuestionNowIn
+from app.decisions.question import Asking, QuestionNowIn, UrlText, target_from
+from app.edge.facts import PAGE_CHARS, PRICE_CHARS
 from app.loop.work_turns import YieldBudget
-from app.pacing.permit import BadPermit
+from app.pacing.permit import BadPermit, SlotRef
 from app.pacing.permits import Outcome, PermitRequest, PermitResult, Report, Reported, Unsigned
 from app.pacing.schedule import Bound
 from app.pacing.slots import Slot
@@ -133,6 +134,14 @@ class OutcomeIn(RequestModel):
     )
     elapsed: float | None = Field(None, ge=0, le=86_400, strict=True, description="Seconds that the page took.")
     released: bool = Field(False, strict=True, description="The slot was not used: it becomes free for others.")
+    price: str | None = Field(
+        None,
+        strict=True,
+        min_length=1,
+        max_length=PRICE_CHARS,
+        description="What a 402 asks for the page, as its field crawler-price says; `edge` repeats it.",
+    )
+    url: UrlText | None = Field(None, strict=True, description="The page, if it has a price.")
 
 
 class ReportIn(OutcomeIn):
@@ -261,7 +270,24 @@ def _report(request: Request, permit: str, body: OutcomeIn) -> Report:
         raise bad_value("permit", permit, str(error)) from None
     seconds = retry_after(body.retry_after, services.now())
     reporter = None if is_operator(request) else _Asker.of(request.scope).id
-    return Report(slot, Outcome(body.status, seconds, body.elapsed, body.released, reporter))
+    price, page = _price(body, slot)
+    return Report(slot, Outcome(body.status, seconds, body.elapsed, body.released, reporter, price, page))
+
+
+def _price(body: OutcomeIn, slot: SlotRef) -> tuple[str, str]:
+    """The price and its page, "" for none. Raises Problem and BadQuestion."""
+    if body.price is None:
+        return "", ""
+    if body.status != 402:
+        raise bad_value("price", body.price, "Only a page with the status 402 has a price.")
+    if not (body.price.isascii() and body.price.isprintable()):
+        raise bad_value("price", body.price, "A price is printable ASCII, as in the field crawler-price.")
+    if body.url is None:
+        return body.price, ""
+    target = target_from(body.url, "url")
+    if target.origin.key != slot.origin:
+        raise bad_value("url", body.url, f"The permit is for a page of {slot.origin}.")
+    return body.price, target.url if len(target.url) <= PAGE_CHARS else ""
 
 
 class _Asker(NamedTuple):

@@ -6,7 +6,7 @@ import { Deferred, NotUnderstood, errorFor, shortened } from './errors.js';
 import { checkedOptions, checkedService } from './options.js';
 import { Outcomes } from './outcomes.js';
 import { LocalPace } from './pace.js';
-import { asking, checkedSeconds } from './question.js';
+import { asking, checkedSeconds, withoutCredentials } from './question.js';
 import { BATCH_ITEMS, OUTCOME_TIMEOUT, answerTimeout, isUrgent, outcome, permitQuestion, query, question } from './requests.js';
 import { Waits } from './waits.js';
 
@@ -19,9 +19,11 @@ const monotonic = () => performance.now() / 1000;
 class Permit {
   #client;
   #grant;
+  #url;
   #begun = monotonic();
 
-  constructor(client, grant, { interval, version }) {
+  constructor(client, grant, { interval, version }, url) {
+    this.#url = url;
     this.#client = client;
     this.#grant = grant;
     this.granted = grant !== null;
@@ -29,12 +31,13 @@ class Permit {
     this.version = version;
   }
 
-  /** Report the status of the page, and its Retry-After header: at once if the fleet has to know, else with others. */
-  async report(status, retryAfter = null) {
+  /** Report the status of the page, its Retry-After header and the crawler-price of a 402: at once if the fleet has to know, else with others. */
+  async report(status, retryAfter = null, price = null) {
     if (this.#grant === null) return;
     const elapsed = monotonic() - this.#begun;
-    if (isUrgent(this.#grant, status)) await this.#client._outcome(this.#grant, outcome(status, retryAfter, elapsed));
-    else this.#client._later({ permit: this.#grant.permit, ...outcome(status, null, elapsed) });
+    if (isUrgent(this.#grant, status)) {
+      await this.#client._outcome(this.#grant, outcome(status, retryAfter, elapsed, price, withoutCredentials(this.#url)));
+    } else this.#client._later({ permit: this.#grant.permit, ...outcome(status, null, elapsed) });
   }
 
   /** Release the slot of a page that is not fetched. */
@@ -103,7 +106,7 @@ export class Client {
     });
     if (answer.kind === 'granted') {
       this.#pace.learn(url, answer.interval, monotonic());
-      return new Permit(this, answer, answer);
+      return new Permit(this, answer, answer, url);
     }
     if (answer.kind === 'none' && answer.set === undefined && unreachable === 'allow') {
       return this.#open(url, answer, ends - monotonic(), signal);

@@ -18,7 +18,7 @@ export function permittedFetch(client, { agent, fetch = globalThis.fetch, ...how
       const again = request.body === null ? request.clone() : null;
       const permit = await client.permit(request.url, { ...how, agent, signal: request.signal });
       const response = await fetch(new Request(request, { redirect: 'manual' }));
-      await permit.report(response.status, response.headers.get('retry-after'));
+      await permit.report(response.status, response.headers.get('retry-after'), response.headers.get('crawler-price'));
       const location = response.headers.get('location');
       if (!REDIRECTS.has(response.status) || location === null || follows === 'manual') return response;
       await response.body?.cancel();

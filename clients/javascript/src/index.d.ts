@@ -86,7 +86,7 @@ export interface Permit {
   /** The id of the bytes of robots.txt, if the service gives it. */
   readonly version: string | null;
   /** Report the status of the page, and its Retry-After header: at once if the fleet has to know, else with others. */
-  report(status: number, retryAfter?: string | null): Promise<void>;
+  report(status: number, retryAfter?: string | null, price?: string | null): Promise<void>;
   /** Release the slot of a page that is not fetched. */
   release(): Promise<void>;
 }

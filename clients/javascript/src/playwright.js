@@ -31,8 +31,8 @@ export async function guard(page, client, how = {}) {
     const permit = permits.get(networkId);
     permits.delete(networkId);
     if (permit !== undefined && responseStatusCode !== undefined) {
-      const retryAfter = responseHeaders.find(({ name }) => name.toLowerCase() === 'retry-after');
-      await permit.report(responseStatusCode, retryAfter?.value ?? null);
+      const field = (wanted) => responseHeaders.find(({ name }) => name.toLowerCase() === wanted)?.value ?? null;
+      await permit.report(responseStatusCode, field('retry-after'), field('crawler-price'));
     }
     await send('Fetch.continueRequest', { requestId });
   }

@@ -37,9 +37,11 @@ export function isUrgent(grant, status) {
   return REPORTED.has(status) || (grant.refused && status >= 200 && status < 300);
 }
 
-/** The JSON of an outcome. */
-export function outcome(status, retryAfter, elapsed) {
+/** The JSON of an outcome. `price` is what a 402 asks for the page `url`, by its header crawler-price. */
+export function outcome(status, retryAfter, elapsed, price = null, url = undefined) {
   const reported = { status, elapsed: rounded(elapsed) };
+  const asked = status === 402 && price != null ? price.trim().slice(0, 100) : '';
+  if (/^[ -~]+$/.test(asked)) Object.assign(reported, { price: asked, url });
   return retryAfter == null ? reported : { ...reported, retry_after: String(retryAfter).slice(0, 100) };
 }
 

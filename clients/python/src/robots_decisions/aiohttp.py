@@ -20,7 +20,7 @@ from robots_decisions._async.service import AsyncService
 from robots_decisions._io import AsyncHttp, AsyncReply
 from robots_decisions._not_http import is_not_http
 from robots_decisions.errors import MAX_WAIT, Options, Unreachable
-from robots_decisions.permits import Fields, late, not_http, unreached
+from robots_decisions.permits import Fields, asked_price, late, not_http, unreached
 from robots_decisions.question import Names
 from robots_decisions.signatures import sign_request
 
@@ -167,7 +167,9 @@ class PermitMiddleware:
         response = await handler(request)
         elapsed = self._monotonic() - begun
         try:
-            await self._service.report(slot, response.status, response.headers.get("Retry-After"), elapsed)
+            await self._service.report(
+                slot, response.status, response.headers.get("Retry-After"), elapsed, asked_price(response.headers, url)
+            )
         except BaseException:
             response.close()
             raise

@@ -26,7 +26,7 @@ from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp
 from robots_decisions.crawlee_queue import WAITS_FOR, HeldRequests
 from robots_decisions.errors import Misconfigured, Options, PermitError
-from robots_decisions.permits import PACE, VERSION, Granted, NoAnswer, Open, RetryLater, Slot
+from robots_decisions.permits import PACE, VERSION, Fields, Granted, NoAnswer, Open, RetryLater, Slot, asked_price
 from robots_decisions.question import Names, origin_key
 
 __all__ = ["MAX_WAIT", "PermitHooks"]
@@ -156,7 +156,7 @@ class PermitHooks:
     async def before_redirect(self, request: Request, response: HttpResponse, url: str) -> None:
         """Report a redirect, and wait for the slot of the page that it names. Raise PermitError if it must not be
         fetched."""
-        await self._report(request, response.status_code, response.headers.get("retry-after"))
+        await self._report(request, response.status_code, response.headers)
         await self._wait(request, url, resume=request.method in {"GET", "HEAD"})
 
     async def _before_navigation(self, installed: _Installed, context: BasicCrawlingContext) -> None:
@@ -183,7 +183,7 @@ class PermitHooks:
             came, status, headers = context.response.url, context.response.status, context.response.headers
         if came and _is_other(came, begun.url):
             await self._wait(request, came, came=True)
-        await self._report(request, status, headers.get("retry-after"))
+        await self._report(request, status, headers)
 
     async def _wait(self, request: Request, url: str, *, resume: bool | None = None, came: bool = False) -> None:
         """Wait for the slot of a page. Raise PermitError, or an error that puts the request back.
@@ -241,10 +241,11 @@ class PermitHooks:
             _log.error("%s The crawler stops; its requests stay in its queue.", error)
         crawler.stop(str(error))
 
-    async def _report(self, request: Request, status: int, retry_after: str | None) -> None:
+    async def _report(self, request: Request, status: int, headers: Fields) -> None:
         begun = self._begun.pop(id(request), None)
         if begun is not None:
-            await self._service.report(begun.slot, status, retry_after, time.monotonic() - begun.at)
+            price, elapsed = asked_price(headers, begun.url), time.monotonic() - begun.at
+            await self._service.report(begun.slot, status, headers.get("retry-after"), elapsed, price)
 
 
 class _PermittedHttpClient(HttpClient):

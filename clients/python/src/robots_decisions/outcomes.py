@@ -28,15 +28,17 @@ class Permit:
         self.status = 0
         self.retry_after: str | None = None
         self.elapsed = 0.0
+        self.price: str | None = None
         self.released = False
         self.backoff: float | None = None
         self._monotonic = monotonic
         self._begun = monotonic()
 
-    def report(self, status: int, retry_after: str | None = None) -> None:
-        """Note the status of the page, and its Retry-After header. A 429 or 503 makes the whole fleet back off;
-        a refusal is kept as a fact about the origin; the time that others took is known to the pace."""
-        self.status, self.retry_after = status, retry_after
+    def report(self, status: int, retry_after: str | None = None, price: str | None = None) -> None:
+        """Note the status of the page, its Retry-After header, and the `crawler-price` of a 402. A 429 or 503 makes the
+        whole fleet back off; a refusal is kept as a fact about the origin; the time that others took is known to the
+        pace."""
+        self.status, self.retry_after, self.price = status, retry_after, price
         self.elapsed = self._monotonic() - self._begun
 
     def release(self) -> None:

@@ -71,6 +71,9 @@ VERSION = "robots_version"
 REFUSAL_STATUSES = frozenset({401, 402, 403, 451})
 """Statuses of a page that the service keeps as facts about its origin."""
 
+PAYMENT_REQUIRED, PRICE, PRICE_CHARS = 402, "crawler-price", 100
+"""The status of a page that has a price, the header that names it, and how much of that is reported."""
+
 RELEASED: Final[Mapping[str, object]] = {"released": True}
 """The outcome of a slot that was not used."""
 
@@ -298,10 +301,23 @@ def outcome_path(permit: str) -> str:
     return f"{PATH}/{quote(permit, safe='')}/outcome"
 
 
-def outcome(status: int, retry_after: str | None, elapsed: float) -> dict[str, object]:
-    """The JSON of an outcome; `retry_after` is the header of the response, which took `elapsed` seconds."""
+def outcome(
+    status: int, retry_after: str | None, elapsed: float, price: tuple[str, str] | None = None
+) -> dict[str, object]:
+    """The JSON of an outcome; `retry_after` is the header of the response, which took `elapsed` seconds. `price` is
+    what a 402 asked (`crawler-price`), and the URL of its page."""
     reported: dict[str, object] = {"status": status, "elapsed": round(max(elapsed, 0.0), 3)}
+    if price is not None and status == PAYMENT_REQUIRED:
+        text, page = price[0].strip()[:PRICE_CHARS], without_credentials(price[1])
+        if text and text.isascii() and text.isprintable():
+            reported.update(price=text, url=page)
     return reported if retry_after is None else {**reported, "retry_after": retry_after[:100]}
+
+
+def asked_price(fields: Fields, url: str) -> tuple[str, str] | None:
+    """The price that a response with these headers names, and its page; None for none."""
+    text = fields.get(PRICE)
+    return None if text is None else (text, url)
 
 
 def encode(message: Mapping[str, object]) -> bytes:

@@ -64,7 +64,7 @@ class Guard:
         if slot is not None and permit is not None:
             if "responseStatusCode" in event:
                 fields = {it["name"].lower(): it["value"] for it in event.get("responseHeaders", ())}
-                permit.report(event["responseStatusCode"], fields.get("retry-after"))
+                permit.report(event["responseStatusCode"], fields.get("retry-after"), fields.get("crawler-price"))
             await slot.__aexit__(None, None, None)
         await self._send("Fetch.continueRequest", requestId=event["requestId"])
 

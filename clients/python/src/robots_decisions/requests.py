@@ -20,7 +20,7 @@ from robots_decisions._not_http import causes, is_not_http
 from robots_decisions._sync.permit_client import PermitClient
 from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, Options, Unreachable
-from robots_decisions.permits import UNASKED, VERSION, Fields, Open, late, not_http, unreached
+from robots_decisions.permits import UNASKED, VERSION, Fields, Open, asked_price, late, not_http, unreached
 from robots_decisions.question import Names
 from robots_decisions.signatures import sign_request
 
@@ -183,7 +183,13 @@ class PermitAdapter(BaseAdapter):
             setattr(response, VERSION, slot.version)
         elapsed = self._monotonic() - begun
         try:
-            self._service.report(slot, response.status_code, response.headers.get("Retry-After"), elapsed)
+            self._service.report(
+                slot,
+                response.status_code,
+                response.headers.get("Retry-After"),
+                elapsed,
+                asked_price(response.headers, url),
+            )
         except BaseException:
             response.close()
             raise

@@ -31,6 +31,7 @@ from robots_decisions._default_http import default_async_http
 from robots_decisions.origin_queue import OriginQueue, Waiting
 from robots_decisions.permits import (
     PACE,
+    PRICE,
     VERSION,
     Answer,
     Denied,
@@ -254,8 +255,10 @@ class PermitMiddleware:
         else:
             header = response.headers.get(b"Retry-After")
             retry_after = None if header is None else header.decode("latin-1")
+            asked = response.headers.get(PRICE.encode())
+            price = None if asked is None else (asked.decode("latin-1"), response.url)
             elapsed = _now() - in_flight.since
-            backoff = await self._service.report(in_flight.slot, response.status, retry_after, elapsed)
+            backoff = await self._service.report(in_flight.slot, response.status, retry_after, elapsed, price)
             if backoff is not None:
                 self._count("reported")
             if backoff:

@@ -158,7 +158,10 @@ class AsyncClient:
             if permit.released:
                 self._permits.release(slot)
             elif permit.status:
-                permit.backoff = await self._permits.report(slot, permit.status, permit.retry_after, permit.elapsed)
+                price = None if permit.price is None else (permit.price, url)
+                permit.backoff = await self._permits.report(
+                    slot, permit.status, permit.retry_after, permit.elapsed, price
+                )
 
     def _members(self, url: str, own: Members) -> Members:
         members = {**self._options.members, **own}

@@ -123,15 +123,24 @@ class AsyncPermitClient:
         if isinstance(slot, Granted):
             self._background.start(self._report(slot, RELEASED))
 
-    async def report(self, slot: Slot, status: int, retry_after: str | None, elapsed: float) -> float | None:
+    async def report(
+        self,
+        slot: Slot,
+        status: int,
+        retry_after: str | None,
+        elapsed: float,
+        price: tuple[str, str] | None = None,
+    ) -> float | None:
         """Report the response of the page; return the seconds of backoff of its origin, None if unknown.
+
+        `price` is the header `crawler-price` of a 402, and the URL of its page.
 
         What need not be known at once is sent together with others, later.
         """
         if not isinstance(slot, Granted):
             return None
         if slot.is_urgent(status):
-            return await self._report(slot, outcome(status, retry_after, elapsed))
+            return await self._report(slot, outcome(status, retry_after, elapsed, price))
         if self._collected.add({"permit": slot.permit, **outcome(status, None, elapsed)}):
             self._background.start_later(self._collected.delay, self._flush)
         return None

@@ -10,7 +10,7 @@ from robots_decisions._sync.http import LibraryHttp
 from robots_decisions._sync.permit_client import PermitClient
 from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, ErrorTypes, Options, Unreachable
-from robots_decisions.permits import UNASKED, VERSION, Open
+from robots_decisions.permits import UNASKED, VERSION, Open, asked_price
 from robots_decisions.question import Names
 from robots_decisions.signatures import sign_request
 
@@ -138,7 +138,13 @@ class Permits(Generic[SentT, ReceivedT]):
             response.extensions[VERSION] = slot.version
         elapsed = self._monotonic() - begun
         try:
-            self._service.report(slot, response.status_code, response.headers.get("Retry-After"), elapsed)
+            self._service.report(
+                slot,
+                response.status_code,
+                response.headers.get("Retry-After"),
+                elapsed,
+                asked_price(response.headers, url),
+            )
         except BaseException:
             response.close()
             raise
