@@ -5,7 +5,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.pacing.law import (
     AHEAD_FOR,
@@ -49,6 +49,48 @@ BUCKETS = 4096
 be evicted. All processes on a store have to use the same number."""
 
 
+class ReserveArguments(NamedTuple):
+    """What reserve.lua is given after the arguments of state.lua, in this order, and then the windows.
+
+    Times are in microseconds. Each window is `until` (an instant) and `interval`; the last one never ends.
+    """
+
+    max_wait: str
+    """Negative: only ask."""
+    cost: str
+    """In documents."""
+    caller: str
+    """`<key id>/<name>`, without API keys `<name>`."""
+    nonce: str
+    closed_for: str
+    """Give no slot for so long, or 0."""
+    closed_if_behind: str
+    """Give none for so long if slots were lost."""
+    known_end: str
+    """The time to the end of the queue, as this process remembers it, or 0."""
+    known_count: str
+    robots_fetched: str
+    """When robots.txt was last fetched, or 0."""
+    pages: str
+    """How many pages were reported to the process since its last call."""
+    mean: str
+    """The mean of their times."""
+    timed_out: str
+    """1 if one timed out."""
+    succeeded: str
+    """1 if one was a 2xx."""
+    factor: str
+    """PACE_LATENCY."""
+    longest_by_latency: str
+    """The longest interval that latency sets."""
+    cap: str
+    """PACE_CAP."""
+    budget: str
+    """Documents a day, or 0."""
+
+
+_NUMBERS = {name: number for number, name in enumerate((*ReserveArguments._fields, "windows"), 7)}
+
 _RESERVE = Script.load(
     __package__,
     "state.lua",
@@ -67,6 +109,7 @@ _RESERVE = Script.load(
     ROUNDS=ROUNDS,
     DOUBLINGS=DOUBLINGS,
     ATTEMPTS=ATTEMPTS,
+    **{f"ARG_{name.upper()}": number for name, number in _NUMBERS.items()},
 )
 _OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua")
 
@@ -119,23 +162,25 @@ class RedisPacer:
             _RESERVE,
             key,
             backoff,
-            _micro(request.max_wait),
-            f"{request.cost:.6f}",
-            request.caller,
-            name,
-            _micro(closed_for),
-            _micro(closed_if_behind),
-            _micro(max(0.0, known.ends - known.seen_at)),
-            str(known.given),
-            _micro(request.fetched_at),
-            str(pages.pages),
-            _micro(pages.mean),
-            "1" if pages.timed_out else "0",
-            "1" if pages.succeeded else "0",
-            f"{self._latency_factor:.6f}",
-            _micro(LONGEST_BY_LATENCY),
-            _micro(request.cap),
-            str(request.budget),
+            *ReserveArguments(
+                max_wait=_micro(request.max_wait),
+                cost=f"{request.cost:.6f}",
+                caller=request.caller,
+                nonce=name,
+                closed_for=_micro(closed_for),
+                closed_if_behind=_micro(closed_if_behind),
+                known_end=_micro(max(0.0, known.ends - known.seen_at)),
+                known_count=str(known.given),
+                robots_fetched=_micro(request.fetched_at),
+                pages=str(pages.pages),
+                mean=_micro(pages.mean),
+                timed_out="1" if pages.timed_out else "0",
+                succeeded="1" if pages.succeeded else "0",
+                factor=f"{self._latency_factor:.6f}",
+                longest_by_latency=_micro(LONGEST_BY_LATENCY),
+                cap=_micro(request.cap),
+                budget=str(request.budget),
+            ),
             *windows,
             key_id=request.key_id,
             length=14,

@@ -1,15 +1,6 @@
 -- Reserve the next slot of one queue (one agent in one pool), or say when the caller's turn is.
 --
--- ARGV  7 longest wait; negative: only ask   8 cost, in documents   9 caller: "<key id>/<name>", without API keys "<name>"
---       10 nonce
---       11 give no slot for so long, or 0   12 give none for so long if slots were lost
---       13, 14 the time to the end of the queue and its count, as this process remembers them, or 0
---       15 when robots.txt was last fetched, or 0
---       16 how many pages were reported to the process recently   17 the mean of their times   18 1 if one timed out
---       19 1 if one was a 2xx
---       20 PACE_LATENCY   21 the longest interval that latency sets   22 PACE_CAP
---       23 documents a day, or 0
---       24.. the windows: until (an instant), interval; the last one never ends
+-- ARGV  as `ReserveArguments` of redis_pacer.py has them, which gives their numbers as ARG_...
 --
 -- Slots never overlap. `tail` is the end of the last one, stored again in case the set is lost. `count` grows by one with
 -- every slot: if a process remembers a higher count, this server has lost slots, as a replica does that lagged behind its
@@ -27,11 +18,12 @@ for set, most in pairs({[SLOTS] = 2 * MAX_SLOTS, [CALLERS] = MAX_ACTIVE, [TURNS]
   if redis.call('ZCARD', set) > most then redis.call('UNLINK', set) end
 end
 
-local max_wait, cost, caller, nonce = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
+local max_wait, cost = tonumber(ARGV[ARG_MAX_WAIT]), tonumber(ARGV[ARG_COST])
+local caller, nonce = ARGV[ARG_CALLER], ARGV[ARG_NONCE]
 local key = string.match(caller, '^[^/]*/') or ''
 local asks_only = max_wait < 0
 local untils, intervals = {}, {}
-for i = 24, #ARGV, 2 do
+for i = ARG_WINDOWS, #ARGV, 2 do
   untils[#untils + 1], intervals[#intervals + 1] = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
 end
 untils[#untils] = math.huge
@@ -77,15 +69,16 @@ local backoff_until, given_back, bad, bad_at = settle_backoff()
 local latency, recent = duration(stored[6], LONGEST), duration(stored[7], LONGEST)
 local told, reports = math.min(shifted(stored[8], clock_step), now), duration(stored[9], FEW)
 local run, apart = shifted(stored[10], clock_step), duration(stored[12], MEAN_OVER)
-local page_at = ARGV[19] == '1' and now or math.min(shifted(stored[13], clock_step), now)
+local page_at = ARGV[ARG_SUCCEEDED] == '1' and now or math.min(shifted(stored[13], clock_step), now)
 if latency == 0 then reports = 0 end
 latency, recent, apart, told, reports =
-  learn(latency, recent, apart, told, reports, tonumber(ARGV[16]), tonumber(ARGV[17]))
-local timed_out = ARGV[18] == '1'
+  learn(latency, recent, apart, told, reports, tonumber(ARGV[ARG_PAGES]), tonumber(ARGV[ARG_MEAN]))
+local timed_out = ARGV[ARG_TIMED_OUT] == '1'
 local new_run = timed_out and now >= run
 if new_run then latency = math.max(latency, math.min(2 * latency, TIME_OUT)) end
-local factor = tonumber(ARGV[20])
-local least, decided = least_interval(factor, tonumber(ARGV[21]), tonumber(ARGV[22]), latency, recent, reports, bad, bad_at)
+local factor = tonumber(ARGV[ARG_FACTOR])
+local least, decided = least_interval(factor, tonumber(ARGV[ARG_LONGEST_BY_LATENCY]), tonumber(ARGV[ARG_CAP]), latency,
+  recent, reports, bad, bad_at)
 least = math.ceil(least)
 for i, own in ipairs(intervals) do intervals[i] = math.max(own, least) end
 
@@ -118,16 +111,16 @@ end
 tail = math.max(tail, set_end)
 
 -- After a failure of the store, callers may still use slots given without it, or slots that this server lost.
-local known_end, known_count = instant(now + tonumber(ARGV[13])), tonumber(ARGV[14])
-local closed_for = tonumber(ARGV[11])
-if known_end > now and known_count > count then closed_for = math.max(closed_for, tonumber(ARGV[12])) end
+local known_end, known_count = instant(now + tonumber(ARGV[ARG_KNOWN_END])), tonumber(ARGV[ARG_KNOWN_COUNT])
+local closed_for = tonumber(ARGV[ARG_CLOSED_FOR])
+if known_end > now and known_count > count then closed_for = math.max(closed_for, tonumber(ARGV[ARG_CLOSED_IF_BEHIND])) end
 if closed_for > 0 then
   closed_until = math.max(closed_until, now + closed_for)
   if known_end > tail then closed_until = math.max(closed_until, known_end) end
 end
 
 -- The fetch of robots.txt takes a slot like any document. Its instant is by a process's clock, which may be ahead.
-local robots_fetched = instant(ARGV[15])
+local robots_fetched = instant(ARGV[ARG_ROBOTS_FETCHED])
 if robots_fetched > fetched then
   fetched = robots_fetched
   local at = math.min(robots_fetched, now)
@@ -140,7 +133,7 @@ if robots_fetched > fetched then
 end
 
 -- The documents that the pool has had today: those of slots that were given today.
-local budget = tonumber(ARGV[23])
+local budget = tonumber(ARGV[ARG_BUDGET])
 local spent_day, spent = string.match(stored[16] or '', '^(%d+) ([%d.]+)$')
 local counts = budget > 0 or tonumber(spent_day) == day
 spent = tonumber(spent_day) == day and duration(spent, 1e15) or 0

@@ -1,15 +1,17 @@
 """The script that reserves slots, in a real Valkey. `test_law.py` compares it with the law."""
 
 import math
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 
-from app.pacing import law
-from app.pacing.redis_pacer import RedisPacer, keys_of
+from app.pacing import law, redis_pacer
+from app.pacing.redis_pacer import RedisPacer, ReserveArguments, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.store.connect import Client, connect
@@ -383,3 +385,10 @@ async def test_a_foreign_set_of_a_million_members_is_dropped(name: str, pace: Re
     assert 1999.9 < second.go_at - first.go_at <= 2000.001
     # It was unlinked as a whole, not scanned.
     assert await store_client.zcard(f"{OWN}:{name}") <= 3
+
+
+def test_the_script_reads_every_argument_by_its_name() -> None:
+    text = Path(redis_pacer.__file__).with_name("reserve.lua").read_text()
+    read = set(re.findall(r"ARG_([A-Z_]+)", text))
+    assert read == {name.upper() for name in (*ReserveArguments._fields, "windows")}
+    assert not re.findall(r"ARGV\[[0-9]", text)
