@@ -1,4 +1,4 @@
-// What happens when the user takes the advice of a warning: its line is written anew, and can be put back.
+// What happens when the user takes the advice of a warning: its line is written as advised, and can be put back.
 
 import { el, plain } from "./text.js";
 import { inOneLine } from "./listing.js";
@@ -6,19 +6,21 @@ import { inOneLine } from "./listing.js";
 const at = (id) => document.getElementById(id);
 
 /** Write `instead` in the place of a line of a FileField that is still as `written`. */
-export function takeAdvice(field, line, written, instead) {
-  const before = field.value;
-  const { scrollTop } = at("robots");
-  const applied = field.replaceLine(line, written, instead);
-  at("robots").scrollTop = scrollTop;
+export function takeAdvice(file, line, written, instead) {
   at("lines").focus({ preventScroll: true });
-  if (!applied) return tellAdvice("The text has changed since this test: test again.");
-  const undo = el("button", { type: "button", class: "to-line" }, "Undo");
+  if (!file.replaceLine(line, written, instead)) return tellAdvice("The text has changed since this test: test again.");
+  return tellUndo(file, `Line ${line} has changed: ${inOneLine(instead)}`);
+}
+
+/** Say what the page has done to a FileField, which can be undone. */
+export function tellUndo(file, what) {
+  const undo = el("button", { type: "button", class: "link" }, "Undo");
   undo.addEventListener("click", () => {
-    field.replace(before);
+    file.undo();
     at("lines").focus({ preventScroll: true });
+    tellAdvice();
   });
-  return tellAdvice(plain(`Line ${line} has changed: ${inOneLine(instead)}`), " ", undo);
+  return tellAdvice(plain(what), " ", undo);
 }
 
 /** Say what became of an advice; nothing to clear it. */

@@ -1,12 +1,17 @@
 // The answer to the question: the table of verdicts, and the explanation of the chosen one.
 
 import { Changes } from "./changes.js";
-import { explanation } from "./why.js";
 import { compared } from "./expectations.js";
+import { crawlersOf } from "./crawlers.js";
+import { explanation } from "./why.js";
 import { blocked, exported } from "./export.js";
-import { instant, VERDICTS } from "./labels.js";
+import { factsOf } from "./facts.js";
+import { inReadersTime, instant, VERDICTS } from "./labels.js";
+import { kindsOfCrawlers } from "./presets.js";
 import { Listing } from "./listing.js";
+import { ofChange, ofWebPage, QUESTION, sentence, shares, withoutFile } from "./sentence.js";
 import { originOf } from "./file-source.js";
+import { WhatIf } from "./what-if.js";
 import { Pace } from "./pace.js";
 import { RowDetails } from "./row-details.js";
 import { Table } from "./table.js";
@@ -19,19 +24,33 @@ const FEW_URLS = 10;
 const at = (id) => document.getElementById(id);
 
 export class Answer {
-  /** `apply(side, line, written, instead)` is called when the user takes the advice on a line of a version. */
-  constructor(apply) {
-    this._table = new Table(at("table"), at("sideways"), (row, column) => this._choose(row, column));
+  /**
+   * The FileFields of both versions; `apply(file, line, written, instead)` is called when the user takes the advice on a
+   * line of one.
+   */
+  constructor(files, apply) {
+    this._files = files;
+    this._kinds = null;
+    this._table = new Table(at("table"), at("why"), (row, column) => this._choose(row, column));
     this._filter = new TableFilter(at("filters"), () => this._filtered());
-    this._listing = new Listing(at("lines"), at("listing-facts"), at("warnings"), (line) => this._pick(line), (...advice) =>
-      apply(this.side, ...advice),
-    );
+    this._listing = new Listing(at("lines"), at("listing-facts"), at("next-warning"), {
+      pick: (line) => this._pick(line),
+      edit: (line, y) => files[this.side].edit(line, y),
+      apply: (...advice) => apply(files[this.side], ...advice),
+    });
+    for (const file of files) file.field.addEventListener("blur", () => this._listing.reveal(file.line));
+    this._whatIf = new WhatIf(at("what-if"), at("facts"), () => ({
+      text: this._versions[this.side].text,
+      url: this._read.urls[this.chosen[0]].text,
+      agents: this._read.agents.map(({ text }) => text),
+    }));
     this._pace = new Pace(at("pace-body"));
     this._details = new RowDetails();
     this._changes = new Changes(at("diff"), at("changes-facts"));
     this._sides = [...document.querySelectorAll("input[name=side]")];
     for (const radio of this._sides) {
       radio.addEventListener("change", () => {
+        this.side = this.side;
         this._filter.picks = null; // it is of a line of the other version
         this._filtered();
         this._showSide();
@@ -51,8 +70,17 @@ export class Answer {
     this._service = null;
     this._lines = [];
     this._most = MOST_ROWS;
-    /** The row and column of the chosen verdict. */
     this.chosen = [0, 0];
+  }
+
+  /** The row and column of the chosen verdict. */
+  get chosen() {
+    return this._chosen;
+  }
+
+  set chosen(chosen) {
+    this._chosen = chosen;
+    this._asked = null;
   }
 
   /** Whether an answer is shown, be it out of date. */
@@ -72,6 +100,7 @@ export class Answer {
 
   set side(side) {
     for (const radio of this._sides) radio.checked = Number(radio.value) === side;
+    at("editor").dataset.side = side;
   }
 
   /** The chosen verdict as a question of its own: {urls, agents, column}, texts and the place of its dialect. */
@@ -113,10 +142,15 @@ export class Answer {
     this._close();
     this._versions = null;
     this._table.clear();
-    for (const id of ["filters", "picked", "more-rows", "exporting"]) at(id).hidden = true;
-    at("summary").textContent = "";
-    at("because").hidden = true;
+    for (const id of ["filters", "picked", "more-rows", "exporting", "why", "pace", "changes", "shares", "notice"]) at(id).hidden = true;
+    for (const id of ["summary", "chosen-said", "facts"]) at(id).replaceChildren();
+    this._listing.none("");
     this._outdated(null);
+  }
+
+  /** Say a sentence in the place of the answer's. */
+  say(...words) {
+    at("sentence").replaceChildren(...words);
   }
 
   /** Mark the answer as out of date, if there is one, and say why. */
@@ -131,6 +165,7 @@ export class Answer {
    */
   show(read, versions, since, origin) {
     const home = origin ?? originOf(read.urls[0]?.text ?? "");
+    this._origin = origin;
     const lines = linesOfQuestion(read, (url) => originOf(url) !== home);
     if (!this._begin(read, lines, null)) return;
     this._versions = versions.map((version) => ({ ...version, lines: linesOf(version.text) }));
@@ -141,6 +176,7 @@ export class Answer {
   /** Show what the service decides about `read`; `service` is the ServiceView that knows more about each verdict. */
   showService(read, service) {
     const lines = linesOfQuestion(read, () => false);
+    this._origin = null;
     if (!this._begin(read, lines, service)) return;
     this._versions = [{ text: "", lines: [], rows: read.rows, warnings: [] }];
     this._since = null;
@@ -150,6 +186,7 @@ export class Answer {
   /** Ask nothing more about the chosen verdict. */
   _close() {
     this._details.close();
+    this._whatIf.clear();
     this._service?.close();
   }
 
@@ -163,8 +200,8 @@ export class Answer {
     this._filter.picks = null;
     if (read.rows.length > 0) return true;
     this.clear();
-    this._table.show({ lines, agents: read.agents.length, rows: [], others: null, back: false, picks: null });
-    at("summary").textContent = "No line of the question can be read.";
+    this._table.show({ lines, urls: 0, isOwn: true, agents: read.agents.length, rows: [], others: null, back: false, picks: null, kinds: null });
+    this.say("No line of the question can be read.");
     return false;
   }
 
@@ -177,11 +214,86 @@ export class Answer {
     at("exporting").hidden = false;
     at("download-blocked").hidden = !rows.flat().some(({ verdict }) => verdict === "disallow");
     this._showChanges(before, after, this._since);
-    at("because").hidden = false;
-    this.chosen = [Math.min(this.chosen[0], urls.length - 1), Math.min(this.chosen[1], rows[0].length - 1)];
+    at("why").hidden = false;
+    this._choice(rows);
     this._most = MOST_ROWS;
+    this._say();
     this._draw();
     this._showSide();
+    this._learnKinds();
+  }
+
+  /**
+   * Keep the chosen verdict, wherever it is in another question; without one, choose the first that a named crawler is
+   * blocked by.
+   */
+  _choice(rows) {
+    const isAsked = ({ url, agent, dialect }) => url === this._asked?.url && agent === this._asked.agent && dialect === this._asked.dialect;
+    const isBlocked = ({ verdict, group }) => verdict === "disallow" && group?.token !== "*";
+    const find = (is) => {
+      const row = rows.findIndex((it) => it.some(is));
+      return row < 0 ? null : [row, rows[row].findIndex(is)];
+    };
+    const kept = this._asked === null ? this._chosen : find(isAsked);
+    const [row, column] = kept ?? find(isBlocked) ?? find(({ verdict }) => verdict === "disallow") ?? [0, 0];
+    this._chosen = [Math.min(row, rows.length - 1), Math.min(column, rows[0].length - 1)];
+  }
+
+  /** What crawlers are for is known only after the first verdicts: it is not worth waiting for. */
+  async _learnKinds() {
+    this._kinds = await kindsOfCrawlers();
+    if (this._kinds === null || this._sorted === this._read || !this.isShown) return;
+    this._say();
+    this._draw();
+  }
+
+  /** Say the answer in a sentence, the share of each purpose, and what else there is to know first. */
+  _say() {
+    const [before, after] = this._versions;
+    const { agents, rows, dialects, sitemaps } = this._read;
+    this._sorted = this._kinds === null ? null : this._read;
+    const perAgent = Math.max(dialects.length, 1);
+    const crawlers = crawlersOf(rows, perAgent, this._kinds);
+    const newer = after !== undefined && this._since === null ? after : before;
+    const isPage = newer.warnings.some(({ code }) => code === "html-body");
+    this.say(...this._answered(crawlers, perAgent, isPage));
+    const parts = this._kinds === null || perAgent > 1 ? [] : shares(crawlers);
+    at("shares").replaceChildren(...parts);
+    at("shares").hidden = parts.length === 0;
+    this._notice(isPage, newer);
+    at("facts").replaceChildren(...factsOf(crawlers, sitemaps));
+    document.querySelector("[data-opens=ask-urls]").textContent = count(this._lines.length, "URL");
+    document.querySelector("[data-opens=ask-agents]").textContent = count(agents.length, "crawler");
+    at("compare").setAttribute("aria-pressed", String(after !== undefined));
+  }
+
+  _answered(crawlers, perAgent, isPage) {
+    const [before, after] = this._versions;
+    if (this._service !== null) {
+      const origins = new Set(this._read.urls.map(({ text }) => originOf(text)));
+      const without = origins.size === 1 ? withoutFile(before.rows[0][0]) : null;
+      return without ?? sentence(crawlers, this._kinds !== null);
+    }
+    if (after !== undefined) {
+      const others = crawlersOf(after.rows, perAgent, this._kinds);
+      return this._since === null ? ofChange(crawlers, others, "your change") : ofChange(others, crawlers, `the file since ${instant(this._since.from)}`);
+    }
+    if (before.text.trim() === "" && this._origin === null) return [QUESTION];
+    return isPage ? ofWebPage() : sentence(crawlers, this._kinds !== null);
+  }
+
+  _notice(isPage, newer) {
+    const cut = newer.warnings.find(({ code }) => code === "file-truncated");
+    const { unmet } = compared(this._lines, newer.rows);
+    const status = this._service === null ? null : (this._versions[0].rows[0][0].robots?.status ?? null);
+    const said = [
+      isPage && "The server probably sends its error page with status 200. Let it answer 404, or put a robots.txt there.",
+      cut && `Crawlers read only the first 512,000 bytes: line ${cut.line.toLocaleString("en")} and below do not count.`,
+      status >= 500 && `Mend the server first: while robots.txt answers ${status}, search engines stop crawling; if that lasts, pages leave the index.`,
+      unmet > 0 && `${count(unmet, "verdict")} ${unmet === 1 ? "is" : "are"} not as you expect.`,
+    ].filter(Boolean);
+    at("notice").textContent = said.join(" ");
+    at("notice").hidden = said.length === 0;
   }
 
   /** The lines of the question that the filter shows, in its order. */
@@ -202,11 +314,14 @@ export class Answer {
     const shown = this._shown();
     this._table.show({
       lines: shown.slice(0, this._most),
+      urls: this._read.urls.length,
+      isOwn: this._read.dialects.length === 0,
       agents: this._read.agents.length,
       rows: before.rows,
       others: after?.rows ?? null,
       back: this._since !== null,
       picks: this._filter.picks,
+      kinds: this._kinds,
     });
     this._table.mark(...this.chosen);
     at("filter-said").textContent = `${count(shown.length, "URL")} of ${this._lines.length.toLocaleString("en")}`;
@@ -261,9 +376,9 @@ export class Answer {
     if (after === undefined) this.side = 0;
     else if (since === null) this._changes.show(before.lines, after.lines);
     else this._changes.show(after.lines, before.lines);
-    at("second").textContent = since === null ? "second version" : "earlier version";
+    at("second").textContent = since === null ? "your version" : "earlier version";
     at("changes-title").textContent =
-      since === null ? "From the file to the second version" : `From the version of ${instant(since.from)} to the file`;
+      since === null ? "From the file to your version" : `From the version of ${instant(since.from)} to the file`;
   }
 
   _outdated(why) {
@@ -273,10 +388,10 @@ export class Answer {
   }
 
   _choose(row, column) {
-    this.chosen = [row, column];
+    this._chosen = [row, column];
     this._showChosen();
     const { url, agent, verdict, explanation } = this._versions[this.side].rows[row][column];
-    at("chosen-said").textContent = plain(`${VERDICTS[verdict] ?? verdict}: ${agent}, ${url}. ${explanation.summary}`);
+    at("chosen-said").textContent = plain(`${VERDICTS[verdict] ?? verdict}: ${agent}, ${url}. ${inReadersTime(explanation.summary)}`);
   }
 
   /** Show the version that is selected for the explanation. */
@@ -292,6 +407,7 @@ export class Answer {
   _showChosen() {
     const version = this._versions[this.side];
     const row = version.rows[this.chosen[0]][this.chosen[1]];
+    this._asked = row;
     this._table.mark(...this.chosen);
     if (this._service === null) return this._details.detail(row, version, (detail, trouble) => this._explain(detail, troubles(trouble)));
     const agent = this._read.agents[Math.floor(this.chosen[1] / Math.max(this._read.dialects.length, 1))].text;
@@ -303,9 +419,11 @@ export class Answer {
 
   _explain(row, facts = []) {
     const cut = this._versions[this.side].warnings.find(({ code }) => code === "file-truncated");
-    at("why-body").replaceChildren(...explanation(row, cut, (line) => this._listing.reveal(line)), ...facts);
+    const home = originOf(this._read.urls[0].text);
+    at("why-body").replaceChildren(...explanation(row, cut, originOf(row.url) === home ? home : null, (line) => this._listing.reveal(line)), ...facts);
     this._listing.light(row);
-    at("pace").hidden = row.explanation.schedule === undefined;
+    if (this._service === null) this._files[this.side].mark(this._listing.marked);
+    at("pace").hidden = !(row.explanation.schedule?.length > 1);
     this._pace.show(row);
   }
 }
@@ -351,7 +469,7 @@ function summary(read, lines, before, after, since) {
     const changed = after.rows.flat().filter(({ verdict }, index) => verdict !== verdicts[index].verdict).length;
     const many = changed === 0 ? "none" : changed;
     if (since !== null) parts.push(`Since the earlier version, ${many} of them ${changed === 1 ? "has" : "have"} changed.`);
-    else parts.push(`With the second version, ${many} of them ${changed === 1 ? "changes" : "change"}.`);
+    else parts.push(`With your version, ${many} of them ${changed === 1 ? "changes" : "change"}.`);
   }
   const expectations = compared(lines, newer.rows);
   if (expectations.all > 0) {

@@ -51,9 +51,14 @@ export async function decideInDetail({ url, agent, dialect, purposes }, signal) 
   return ask(`v1/allowed?${query}`, { signal });
 }
 
-/** `GET v1/agents`: the names of the crawlers of a category; throws ServiceError. */
+/** `GET v1/agents?category=`: the names of the crawlers of a category; throws ServiceError. */
 export async function agentsOf(category, signal) {
   return (await ask(`v1/agents?${new URLSearchParams({ category })}`, { signal })).agents.map(({ token }) => token);
+}
+
+/** `GET v1/agents`: the category of each known crawler by its name in lower case; throws ServiceError. */
+export async function categories(signal) {
+  return new Map((await ask("v1/agents", { signal })).agents.map(({ token, category }) => [token.toLowerCase(), category]));
 }
 
 /** `GET v1/robots`: the cached file of the origin of `url`; throws ServiceError. */

@@ -10,12 +10,12 @@ const MOST_ROWS = 50_000;
 const MOST_UNREAD = 25;
 
 /**
- * What a file, {text, truncated}, says to the question: {urls, agents, dialects, purposes, unread, rows, warnings}, with an array of rows for
+ * What a file, {text, truncated}, says to the question: {urls, agents, dialects, purposes, unread, rows, warnings, sitemaps}, with an array of rows for
  * each of the URLs. Lines that the service cannot read are in `unread` instead: it reports the first of them, so the part is
  * sent again without it. `progress(done, total)` is called after each part, in rows. Throws ServiceError.
  */
 export async function testFile({ text, truncated }, { urls, agents, dialects, purposes }, signal, progress) {
-  const read = { urls: [], agents: await withCategories([...agents], signal), dialects, purposes, unread: { urls: [], agents: [] }, rows: [], warnings: [] };
+  const read = { urls: [], agents: await withCategories([...agents], signal), dialects, purposes, unread: { urls: [], agents: [] }, rows: [], warnings: [], sitemaps: [] };
   let left = urls;
   while (left.length > 0 && read.agents.length > 0) {
     const width = widthOf(read);
@@ -34,6 +34,7 @@ export async function testFile({ text, truncated }, { urls, agents, dialects, pu
       }));
       read.rows.push(...perUrl(rows, width, answered));
       read.warnings = answer.warnings;
+      read.sitemaps = answer.sitemaps;
       left = left.slice(answered);
       progress(read.rows.length * width, urls.length * width);
     } catch (error) {
@@ -82,6 +83,7 @@ export async function askService({ urls, agents: named, dialects, purposes }, si
       .filter((_, at) => !bad.url.has(urls[at]))
       .map((row) => row.filter((_, column) => heard[column])),
     warnings: [],
+    sitemaps: answers[0]?.sitemaps ?? [],
   };
 }
 

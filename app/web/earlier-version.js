@@ -80,8 +80,7 @@ export class EarlierVersion {
       setView("text");
       const beside = site.file ? other : robots;
       beside.value = text ?? "";
-      if (site.file) at("comparing").open = text !== null;
-      else source.fetched(site.url, wanted.truncated);
+      if (!site.file) source.fetched(site.url, wanted.truncated);
       const comparison = this._summary.show(site, wanted);
       await Promise.all([ask(), comparison]);
       if (mine.signal.aborted) return false;

@@ -1,38 +1,45 @@
-// The example of a first visit: a small file that shows most features of this page.
+// The example of a first visit: the file of a small shop that treats search engines and AI crawlers differently.
 
 export const EXAMPLE = {
   site: "",
-  robots: `# A small shop
+  robots: `# robots.txt of a shop
 User-agent: *
-Disallow: /basket/
-Disallow: /search
-Allow: /search/help$
+Disallow: /checkout/
+Disallow: /*?sort=
+Allow: /checkout/help
 Crawl-delay: 5
 
-User-agent: SeznamBot
-Disallow: /basket/
-Disallow: /*?sort=
-Request-rate: 1/10s 0800-2000
-Request-rate: 1/2s 2000-0800
-
 User-agent: Googlebot
-Dissalow: /basket/
-Allow: /basket/gift-cards
+User-agent: Bingbot
+Disallow: /private/
+Dissalow: /drafts/
+Allow: /private/press/
+
+User-agent: GPTBot
+User-agent: CCBot
+User-agent: Google-Extended
+User-agent: ClaudeBot
+Disallow: /
 
 Sitemap: https://shop.example/sitemap.xml
 `,
   other: "",
   urls: [
     "https://shop.example/",
-    "https://shop.example/basket/42",
-    "https://shop.example/basket/gift-cards",
-    "https://shop.example/tea?sort=price",
-    "https://shop.example/search/help",
+    "https://shop.example/tea",
+    "https://shop.example/private/x",
+    "https://shop.example/private/press/1",
+    "https://shop.example/checkout/pay",
+    "https://shop.example/checkout/help",
+    "https://shop.example/list?sort=asc",
+    "https://shop.example/img/a.png",
+    "https://shop.example/drafts/new",
+    "https://shop.example/search?q=tea",
   ].join("\n"),
-  agents: ["SeznamBot", "Googlebot", "ExampleBot/1.0"].join("\n"),
+  agents: ["Googlebot", "Bingbot", "GPTBot", "Yandex"].join("\n"),
   dialects: [],
   purposes: [],
-  chosen: [1, 0],
+  chosen: [2, 0],
   side: 0,
   view: "text",
   fetched: null,

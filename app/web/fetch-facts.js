@@ -1,27 +1,32 @@
-// Sentences about the fetch of a robots.txt.
+// The fetch of a robots.txt in a line.
 
 import { count } from "./text.js";
-import { ago, causeOf, instant } from "./labels.js";
+import { ago, causeOf } from "./labels.js";
 
-/** A fetched file: its URL, status and time. */
+/** A fetched file, in a line: "shop.example/robots.txt · fetched just now". */
 export function facts(fetched) {
-  const from = fetched.final_url === null ? fetched.url : `${fetched.url}, redirected to ${fetched.final_url}`;
-  const parts = [`${from}, status ${fetched.status}, fetched ${ago(fetched.age)} (${instant(fetched.fetched_at)}).`];
-  if (fetched.stale) parts.push(`The last good copy: fetching it again fails (${causeOf(fetched.cause ?? "unknown")}).`);
-  if (fetched.truncated) parts.push("It is longer than crawlers read, and was cut.");
-  return parts.join(" ");
+  const from = [nameOf(fetched.url), ...(fetched.final_url === null ? [] : [`redirected to ${fetched.final_url}`])];
+  const status = fetched.status === 200 || fetched.status === null ? [] : [`status ${fetched.status}`];
+  const parts = [from.join(", "), ...status, `fetched ${ago(fetched.age)}`];
+  if (fetched.stale) parts.push(`the last good copy: fetching it again fails (${causeOf(fetched.cause ?? "unknown")})`);
+  if (fetched.truncated) parts.push("longer than crawlers read");
+  return parts.join(" · ");
 }
 
-/** What it means for crawlers that there is no file. */
+/** A fetch without a file, in a line: "shop.example/robots.txt · error 503 · asked just now". */
 export function without(fetched) {
   const { url, outcome, status, cause } = fetched;
   const said = {
-    unavailable: `${url}: no robots.txt (status ${status}). Crawlers may fetch everything.`,
-    unreachable: `${url} could not be fetched: ${failure(status, cause)}. Crawlers should wait and try again.`,
-    challenge: `${url} returns a challenge page for humans. Crawlers should wait and try again.`,
-    blocked_address: `The host of ${url} resolves to an address that is not public, so it is not fetched.`,
+    unavailable: `status ${status}`,
+    unreachable: status === null ? failure(status, cause) : `error ${status}`,
+    challenge: "a challenge page for humans",
+    blocked_address: "resolves to an address that is not public",
   };
-  return said[outcome] ?? `${url} is still being fetched. Try again in a moment.`;
+  return [nameOf(url), said[outcome] ?? "still being fetched: try again in a moment", "asked just now"].join(" · ");
+}
+
+function nameOf(url) {
+  return url.replace(/^https:\/\//, "");
 }
 
 /** A version in a few words. */

@@ -47,9 +47,9 @@ export class FileSource {
 
   /** Say that the text of the file has been edited, or that all of it was replaced. */
   edited(replaced) {
-    if (this._origin === null) return;
+    if (this._origin === null) return this.say("");
     if (replaced) this.forget();
-    else if (this._facts !== "") this.say(`${this._facts} The text below has been edited since.`);
+    else if (this._facts !== "") this.say(`${this._facts} · edited since`);
   }
 
   /** Forget the site: the file in the field is not known to come from it. */

@@ -3,7 +3,7 @@
 import { count } from "./text.js";
 
 export const DIALECTS = {
-  rfc9309: "RFC 9309",
+  rfc9309: "the standard",
   google: "Google",
   seznam: "Seznam",
   draft1996: "1996 draft",
@@ -12,7 +12,7 @@ export const DIALECTS = {
 
 /** Whose rules each dialect is; follows "interpreted". */
 export const READ = {
-  rfc9309: "by RFC 9309",
+  rfc9309: "by the standard (RFC 9309)",
   google: "as Google does",
   seznam: "as Seznam does",
   draft1996: "by the draft of 1996",
@@ -25,10 +25,23 @@ export const PURPOSES = { search: "Search", "ai-input": "AI input", "ai-train": 
 /** What a site states about a purpose. */
 export const PURPOSE_STATES = { yes: "Yes", no: "No", unstated: "Unstated" };
 
-export const SIGNS = { allow: "✓", disallow: "✕", defer: "…", none: "?" };
+export const SIGNS = { allow: "✓", disallow: "✕", defer: "↻", none: "?" };
 
 /** A verdict in plain words; the API's own word is shown as a tooltip. */
 export const VERDICTS = { allow: "Allowed", disallow: "Blocked", defer: "Try later", none: "No answer" };
+
+/** What crawlers are for, by their category. */
+export const KINDS = {
+  search: "Search engines",
+  "ai-training": "AI training",
+  "ai-search": "AI search",
+  "ai-assistant": "AI assistants",
+  archiver: "Archives",
+  seo: "SEO tools",
+  social: "Social media",
+  monitoring: "Monitoring",
+  other: "Others",
+};
 
 /** What made a fetch fail; follows "could not be fetched: ". */
 const CAUSES = {
@@ -47,8 +60,8 @@ const CAUSES = {
 };
 
 const SHORT = {
-  no_match: "no rule matches",
-  no_group: "no group",
+  no_match: "no rule",
+  no_group: "not named",
   no_rules: "no rules",
   implicit: "robots.txt itself",
   unavailable: "no file",
@@ -91,8 +104,18 @@ export function duration(seconds) {
 
 const UNITS = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
 
+/** An instant of today or of these days, in the reader's zone: 20:34. */
+export function clock(text) {
+  return new Date(text).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+}
+
+/** A sentence of the service with its instants as times of the reader's clock. */
+export function inReadersTime(text) {
+  return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, clock);
+}
+
 /** A length of time in its largest whole unit: "3 hours". */
-function roughly(seconds) {
+export function roughly(seconds) {
   const [size, name] = UNITS.find(([unit]) => seconds >= unit) ?? UNITS.at(-1);
   return count(Math.floor(seconds / size), name);
 }

@@ -1,4 +1,5 @@
-// The file with line numbers, the lines behind the chosen verdict, and warnings at their lines.
+// The file, line by line: the lines behind the chosen verdict, and warnings at theirs. The text itself is in a field that
+// comes over it where the user clicks, or gets there by the keyboard.
 
 import { VirtualList } from "./virtual-list.js";
 import { count, el, MOST_SHOWN, plain, quoted, shown } from "./text.js";
@@ -9,10 +10,11 @@ const MEMBER = /^\s*(crawl-delay|request-rate|visit-time|robot-version|content-s
 
 export class Listing {
   /**
-   * `pick(line)` is called when the user clicks a line of the file, `apply(line, written, instead)` when the user takes a
-   * warning's advice on a line as it is written.
+   * `pick(line)` is called when the user clicks the number of a line, `edit(line, y)` when the user clicks its text, so
+   * many pixels below the top of the box, and `apply(line, written, instead)` when the user takes a warning's advice on a
+   * line as it is written.
    */
-  constructor(box, facts, warned, pick, apply) {
+  constructor(box, facts, warned, { pick, edit, apply }) {
     this._box = box;
     this._isEditable = false;
     this._decided = new Map();
@@ -23,23 +25,22 @@ export class Listing {
     this._warnings = new Map();
     this._marks = new Map();
     this._group = null;
-    for (const place of [box, warned]) {
-      place.addEventListener("click", (event) => {
-        const button = event.target.closest("button[data-advice]");
-        if (button === null) return;
-        const line = Number(button.dataset.advice);
-        apply(line, this._lines[line - 1], this._warnings.get(line)[Number(button.dataset.at)].instead);
-      });
-    }
-    warned.addEventListener("click", (event) => {
-      const button = event.target.closest("button[data-line]");
-      if (button !== null) this._rows?.reveal(Number(button.dataset.line) - 1);
+    this._next = 0;
+    warned.addEventListener("click", () => {
+      const lines = [...this._warnings.keys()].sort((left, right) => left - right);
+      this._rows?.reveal(lines[this._next % lines.length] - 1);
+      this._next += 1;
     });
     box.addEventListener("click", (event) => {
-      const line = event.target.closest(".line[data-line]");
-      if (event.target.closest("button[data-advice]") !== null) return;
-      // Who marks text to copy it does not click.
-      if (line !== null && getSelection().isCollapsed) pick(Number(line.dataset.line));
+      const advised = event.target.closest("button[data-advice]");
+      const row = event.target.closest(".line[data-line]");
+      const line = Number(row?.dataset.line);
+      if (advised !== null) return apply(line, this._lines[line - 1], this._warnings.get(line)[Number(advised.dataset.at)].instead);
+      if (row !== null && event.target.closest("button.number") !== null) return pick(line);
+      // Who marks text to copy it, or reads a warning, does not mean to write.
+      if (!this._isEditable || !getSelection().isCollapsed || event.target.closest(".warning") !== null) return undefined;
+      const { top } = (row ?? box).getBoundingClientRect();
+      return edit(row === null ? Math.max(this._lines.length, 1) : line, top - box.getBoundingClientRect().top);
     });
   }
 
@@ -69,16 +70,27 @@ export class Listing {
       (index) => Math.min(lines[index].length, MOST_SHOWN) + 20,
       (index) => this._draw(index),
     );
-    if (lines.length === 0) this._box.replaceChildren(el("p", { class: "empty" }, "The file is empty: it restricts no crawler."));
-    this._facts.textContent = `${count(lines.length, "line")}, ${count(bytes, "byte")}`;
-    this._list(warnings);
+    const empty = isEditable ? "Paste a robots.txt, drop one here, or fetch a site above." : "The file is empty: it restricts no crawler.";
+    if (lines.length === 0) this._box.replaceChildren(el("p", { class: "empty" }, empty));
+    this._facts.textContent = count(lines.length, "line");
+    this._facts.title = count(bytes, "byte");
+    this._next = 0;
+    this._warned.hidden = warnings.length === 0;
+    this._warned.textContent = count(warnings.length, "warning");
   }
 
   /** Show no file, and why. */
   none(why) {
-    this.show([], 0, []);
+    this.show([], 0, [], true);
     this._facts.textContent = "";
+    this._facts.title = "";
     this._box.replaceChildren(el("p", { class: "empty" }, why));
+  }
+
+  /** What `light` marks: the group's first and last line, or null; the `line` that decides, or null, and the `verdict`. */
+  get marked() {
+    const [line] = [...this._marks].find(([, mark]) => mark === "decides") ?? [null];
+    return { group: this._group, line, verdict: this._verdict };
   }
 
   /** Highlight the lines behind the verdict of `row` and scroll to them. */
@@ -86,7 +98,7 @@ export class Listing {
     this._marks = new Map();
     this._group = null;
     // An override's rules are not of this file.
-    if (row.reason === "overridden" || this._lines.length === 0) return this._rows.redraw();
+    if (row.reason === "overridden" || this._lines.length === 0) return this._rows?.redraw();
     for (const rule of row.explanation?.rules ?? []) this._mark(rule.line, "matches");
     for (const span of row.explanation?.schedule ?? []) if (span.rate !== null) this._mark(span.rate.line, "pace");
     if (row.rule) this._marks.set(row.rule.line, "decides");
@@ -122,9 +134,9 @@ export class Listing {
     const line = this._lineOf(warning);
     const written = this._lines[line - 1];
     if (!this._isEditable || !warning.instead || written === undefined) return said;
-    const label = plain(`Apply in line ${line}: ${inOneLine(warning.instead)}`);
+    const label = plain(`Fix it: line ${line}, write ${inOneLine(warning.instead)}`);
     const at = this._warnings.get(line).indexOf(warning);
-    return [...said, " ", el("button", { type: "button", class: "small", "data-advice": line, "data-at": at, "aria-label": label, title: label }, "Apply")];
+    return [...said, " ", el("button", { type: "button", "data-advice": line, "data-at": at, "aria-label": label, title: label }, "Fix it")];
   }
 
   _mark(line, mark) {
@@ -136,7 +148,7 @@ export class Listing {
     const mark = this._marks.get(line);
     const inGroup = this._group !== null && line >= this._group[0] && line <= this._group[1];
     const warnings = this._warnings.get(line) ?? [];
-    const classes = ["line", inGroup && "in-group", mark && `is-${mark}`, mark === "decides" && this._verdict, warnings.length > 0 && "odd"];
+    const classes = ["line", inGroup && "in-group", mark && `is-${mark}`, mark === "decides" && this._verdict, warnings.length > 0 && "warned"];
     const tag = mark ?? (inGroup && line === this._group[0] ? "group" : null);
     return el(
       "div",
@@ -153,17 +165,6 @@ export class Listing {
     if (decided === undefined) return el("span", { class: "number" }, String(line));
     const label = `line ${line} decides ${count(decided, "verdict")}: show them`;
     return el("button", { type: "button", class: "number", title: label, "aria-label": label }, String(line));
-  }
-
-  _list(warnings) {
-    this._warned.hidden = warnings.length === 0;
-    this._warned.querySelector("summary").textContent = count(warnings.length, "warning");
-    const items = warnings.slice(0, 500).map((warning) => {
-      const { line } = warning;
-      const button = el("button", { type: "button", class: "to-line", "data-line": line }, `line ${line}`);
-      return el("li", {}, button, " ", this._advice(warning));
-    });
-    this._warned.querySelector("ul").replaceChildren(...items);
   }
 }
 
@@ -185,7 +186,7 @@ export function coloured(line) {
   const colon = line.indexOf(":");
   const key = colon > 0 && colon <= 40 && colon < end ? colon + 1 : 0;
   return [
-    key > 0 && el("span", { class: "key" }, shown(line.slice(0, key))),
+    key > 0 && el("span", { class: AGENT.test(line) ? "key agent" : "key" }, shown(line.slice(0, key))),
     shown(end < MOST_SHOWN ? line.slice(key, end) : line.slice(key)),
     end < MOST_SHOWN && end < line.length && el("span", { class: "comment" }, shown(line.slice(end))),
   ].filter(Boolean);

@@ -3,7 +3,8 @@
 // Browsers take seconds to insert thousands of lines, since it can be undone piece by piece. So the page puts a long
 // paste into the field itself, in a tenth of a second, and takes it back itself (PageUndo).
 
-const LONG = 10_000;
+/** Characters of a text that is not for the browser to put into a field. */
+export const LONG = 10_000;
 
 /** Put long pastes into `field` by `insert(text)`; others are the browser's. */
 export function takeLongPastes(field, insert) {

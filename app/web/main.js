@@ -22,12 +22,12 @@ const at = (id) => document.getElementById(id);
 const source = new FileSource(at("site"), at("site-said"));
 const robots = new FileField(at("robots"));
 const other = new FileField(at("other"));
-const question = new Question(() => run.changed(), () => robots.value, () => source.origin);
-const answer = new Answer((side, ...advice) => takeAdvice([robots, other][side], ...advice));
+const question = new Question(() => run.changed(), () => robots.value, () => source.origin ?? site.origin);
+const answer = new Answer([robots, other], takeAdvice);
 const earlier = new EarlierVersion({ robots, other, source, ask: () => run.ask() });
 const draft = new Draft(state);
 const run = new TestRun({ question, answer, robots, other, source, earlier, draft });
-const site = new SiteFetch({ question, answer, robots, source, earlier, run, replacing });
+const site = new SiteFetch({ question, answer, robots, source, earlier, run, replacing, state });
 
 // --- state ---
 
@@ -58,8 +58,8 @@ async function restore(wanted) {
   source.site = wanted.site;
   robots.value = wanted.robots ?? "";
   other.value = wanted.other;
-  at("comparing").open = wanted.other !== "";
   question.text = wanted;
+  if (isExample(wanted)) source.say("An example: the robots.txt of a shop");
   answer.side = wanted.side;
   answer.chosen = wanted.chosen;
   setView(wanted.view);
@@ -70,7 +70,8 @@ async function restore(wanted) {
   }
   // A link alone makes the service fetch no more than the one file that it names.
   if (wanted.view === "service") {
-    at("summary").textContent = "Press Test to see what the service decides now.";
+    answer.say("Press Test to see what our crawlers do now.");
+    open("ask-more");
     return;
   }
   if (wanted.fetched !== null) earlier.offer(wanted.fetched);
@@ -112,6 +113,18 @@ async function startAnew() {
   replacing("Nothing of what you had typed is kept in this browser.", before);
 }
 
+function shownFile() {
+  return [robots, other][answer.side];
+}
+
+/** Open or close a part of the question. */
+function open(id, isOpen = true) {
+  at(id).hidden = !isOpen;
+  document.querySelector(`[data-opens=${id}]`).setAttribute("aria-expanded", String(isOpen));
+  at("actions").hidden = document.querySelector(".ask:not([hidden])") === null;
+  if (isOpen) at(id).querySelector("textarea")?.focus();
+}
+
 // --- events ---
 
 at("fetching").addEventListener("submit", (event) => {
@@ -123,7 +136,7 @@ at("question").addEventListener("submit", (event) => {
   run.test();
 });
 at("again").addEventListener("click", () => {
-  at("test").focus({ preventScroll: true });
+  at("verdicts").focus({ preventScroll: true });
   run.test();
 });
 at("link").addEventListener("click", () => showLink(state(), true));
@@ -146,8 +159,23 @@ for (const file of [robots, other]) {
     run.changed(file.isReplaced);
   });
 }
-takeDrops(at("comparing"), (text) => other.replace(text), (why) => say("other", why, true));
-takeDrops(document.querySelector(".file"), (text) => robots.replace(text), (why) => say("robots", why, true));
+takeDrops(at("listing"), (text) => shownFile().replace(text), (why) => say(shownFile().field.id, why, true));
+at("editor").addEventListener("keydown", (event) => {
+  const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey;
+  if (!isUndo || event.target.closest("textarea") !== null) return;
+  event.preventDefault();
+  shownFile().undo();
+});
+at("compare").addEventListener("click", () => {
+  const isCompared = other.value !== "";
+  setView("text");
+  answer.side = isCompared ? 0 : 1;
+  other.replace(isCompared ? "" : robots.value, "");
+  shownFile().field.focus();
+});
+for (const chip of document.querySelectorAll("[data-opens]")) {
+  chip.addEventListener("click", () => open(chip.dataset.opens, chip.getAttribute("aria-expanded") !== "true"));
+}
 robots.field.addEventListener("input", () => source.edited(robots.isReplaced));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;

@@ -9,15 +9,16 @@ export class PageUndo {
     this._before = null;
     this._isLast = false;
     this._said = el("span");
-    const undo = el("button", { type: "button", class: "to-line" }, "Undo");
-    this._line = el("p", { class: "said", role: "status", hidden: true }, this._said, " ", undo);
-    (field.closest(".line-numbers") ?? field).after(this._line);
-    undo.addEventListener("click", () => this._undo(field));
+    const undo = el("button", { type: "button", class: "link" }, "Undo");
+    this._line = el("p", { class: "hint", role: "status", hidden: true }, this._said, " ", undo);
+    (field.closest(".line-numbers, .editor") ?? field).after(this._line);
+    this._field = field;
+    undo.addEventListener("click", () => this._undo());
     field.addEventListener("keydown", (event) => {
       const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey;
       if (!isUndo || !this._isLast) return;
       event.preventDefault();
-      this._undo(field);
+      this._undo();
     });
     // What is typed afterwards is for the browser to undo.
     field.addEventListener("input", (event) => {
@@ -25,12 +26,22 @@ export class PageUndo {
     });
   }
 
-  /** The page is about to change the field from the text `before`; `what` says how. */
+  /** Whether the last change of the field is the page's. */
+  get isLast() {
+    return this._isLast;
+  }
+
+  /** Take the page's change back. */
+  undo() {
+    this._undo();
+  }
+
+  /** The page has changed the field from the text `before`; `what` says how, or is empty where that is said elsewhere. */
   remember(before, what) {
     this._before = before;
     this._isLast = true;
     this._said.textContent = what;
-    this._line.hidden = before === "";
+    this._line.hidden = before === "" || what === "";
   }
 
   /** There is nothing to take back. */
@@ -40,11 +51,11 @@ export class PageUndo {
     this._line.hidden = true;
   }
 
-  _undo(field) {
+  _undo() {
     const before = this._before;
     this.forget();
     this._put(before);
-    field.focus();
-    field.dispatchEvent(new Event("input", { bubbles: true }));
+    this._field.focus();
+    this._field.dispatchEvent(new Event("input", { bubbles: true }));
   }
 }

@@ -1,11 +1,34 @@
 // Lists of crawlers to test with one click, or by their category: "@ai-training".
 
-import { agentsOf, ServiceError } from "./api.js";
+import { agentsOf, categories, ServiceError } from "./api.js";
 
 const AGENT_LINE = /^[ \t]*user-?agent[ \t]*:[ \t]*([^\s#]+)/gim;
 const CATEGORY = /^@([a-z-]+)$/i;
 
 const known = new Map();
+
+/** Well-known crawlers of search, AI training, AI search and AI assistants. */
+const WELL_KNOWN = ["Googlebot", "Bingbot", "GPTBot", "OAI-SearchBot", "ChatGPT-User"];
+const MOST_NAMED = 12;
+
+let kinds = null;
+
+/** What known crawlers are for, by their names in lower case, asked for once; null if the service does not say. */
+export function kindsOfCrawlers() {
+  kinds ??= categories(new AbortController().signal).catch((error) => {
+    if (!(error instanceof ServiceError)) throw error;
+    kinds = null;
+    return null;
+  });
+  return kinds;
+}
+
+/** The crawlers to ask about for a file: those that it names, the first of many, and the well-known ones. */
+export function crawlersFor(file) {
+  const named = namedIn(file).filter((name) => name !== "*").slice(0, MOST_NAMED);
+  const names = new Set(named.map((name) => name.toLowerCase()));
+  return [...named, ...WELL_KNOWN.filter((name) => !names.has(name.toLowerCase()))];
+}
 
 /** The crawlers of a category, asked for once; throws ServiceError. */
 export async function crawlersOf(category, signal) {

@@ -3,7 +3,7 @@
 import { count, el } from "./text.js";
 import { EXAMPLE } from "./example.js";
 import { LineNumbers } from "./line-numbers.js";
-import { crawlersOf, namedIn } from "./presets.js";
+import { crawlersFor, crawlersOf, namedIn } from "./presets.js";
 import { isComment, withExpectation } from "./expectations.js";
 import { withScheme } from "./bare-host.js";
 import { originOf } from "./file-source.js";
@@ -25,6 +25,7 @@ export class Question {
     this._changed = changed;
     this._site = site;
     this._adding = null;
+    this._given = EXAMPLE.agents;
     this._takeUrls();
     this._urls = new LineNumbers(at("urls"), at("urls-said"));
     this._agents = new LineNumbers(at("agents"), at("agents-said"));
@@ -100,7 +101,7 @@ export class Question {
     const text = this._urls.value;
     this._urls.value = url;
     if (before.length === 0 || text === EXAMPLE.urls) return;
-    const undo = el("button", { type: "button", class: "to-line" }, "Undo");
+    const undo = el("button", { type: "button", class: "link" }, "Undo");
     undo.addEventListener("click", () => {
       this._urls.value = text;
       at("urls").focus();
@@ -109,6 +110,13 @@ export class Question {
     });
     at("urls-replaced").replaceChildren(`${count(before.length, "URL")} of other sites replaced. `, undo);
     at("urls-replaced").hidden = false;
+  }
+
+  /** Ask about the crawlers that a fetched file names, and the well-known ones, unless the user has chosen some. */
+  takeCrawlers(file) {
+    if (this._agents.value.trim() !== this._given) return;
+    this._given = crawlersFor(file).join("\n");
+    this._agents.value = this._given;
   }
 
   /** A line with the URL of its path or of its bare host. */
@@ -125,7 +133,7 @@ export class Question {
       if (file !== undefined) this._list(() => listText(file));
       chosen.value = ""; // so that the same file can be chosen again
     });
-    takeDroppedFiles(at("urls").closest(".pair > div"), (file) => this._list(() => listText(file)));
+    takeDroppedFiles(at("ask-urls"), (file) => this._list(() => listText(file)));
     at("urls").addEventListener("paste", (event) => {
       const text = event.clipboardData?.getData("text/plain") ?? "";
       if (!isXml(text)) return;

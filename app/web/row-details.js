@@ -35,7 +35,7 @@ export class RowDetails {
   }
 }
 
-/** Whether the row says which group applies, as an explained one does, and one without an answer. */
-function hasDetails({ group }) {
-  return group !== undefined;
+/** Whether the row is explained in detail, or has no answer that could be. */
+function hasDetails({ explanation, verdict }) {
+  return explanation.path !== undefined || verdict === "none";
 }

@@ -1,6 +1,6 @@
 // What the service decides now, verdict by verdict: its copy of the file, and what else has a say.
 
-import { backoffs, decideInDetail, held, refresh, ServiceError } from "./api.js";
+import { backoffs, decideInDetail, hasKey, held, refresh, ServiceError } from "./api.js";
 import { el, linesOf } from "./text.js";
 import { originOf } from "./file-source.js";
 import { serviceFacts } from "./service-facts.js";
@@ -17,7 +17,7 @@ export class ServiceView {
 
   /** What there is to know before the first verdict; throws ServiceError. */
   static async open(signal, again) {
-    return new ServiceView(await backoffs(signal), again);
+    return new ServiceView(hasKey() ? await backoffs(signal) : null, again);
   }
 
   /** Ask nothing more. */
@@ -64,8 +64,8 @@ export class ServiceView {
   }
 
   _refresher(url) {
-    const said = el("span", { class: "said", role: "status" });
-    const button = el("button", { type: "button", class: "small" }, "Fetch again");
+    const said = el("span", { class: "hint", role: "status" });
+    const button = el("button", { type: "button", class: "link" }, "Fetch again");
     button.addEventListener("click", async () => {
       button.disabled = true;
       said.textContent = "Fetching …";
@@ -83,6 +83,6 @@ export class ServiceView {
 }
 
 function show(listing, { text, warnings }) {
-  if (text === null) return listing.none("The service holds no robots.txt of this site.");
+  if (text === null) return listing.none("There is no file. Paste one to test what it would say.");
   return listing.show(linesOf(text), new TextEncoder().encode(text).length, warnings);
 }

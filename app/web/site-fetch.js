@@ -3,14 +3,18 @@
 import { backoffs, hasKey, held, refresh, ServiceError } from "./api.js";
 import { candidates, lacksHttps } from "./bare-host.js";
 import { facts, without } from "./fetch-facts.js";
+import { originOf } from "./file-source.js";
 import { setView } from "./view.js";
+
+/** Milliseconds after which the page says that a site is slow. */
+const SLOW = 10_000;
 
 const at = (id) => document.getElementById(id);
 
 export class SiteFetch {
   /**
    * The parts of the page: `question`, `answer`, the FileField `robots`, `source`, `earlier`, the TestRun `run`, and
-   * `replacing(what)`, which is called before a text of the user's is replaced.
+   * `replacing(what, before)`, which is called when a text of the user's was replaced, with the `state()` before.
    */
   constructor(parts) {
     this._parts = parts;
@@ -18,25 +22,31 @@ export class SiteFetch {
     at("refetch").addEventListener("click", () => this._refetch());
   }
 
+  /** The origin that the site field names, or null. */
+  get origin() {
+    return originOf(candidates(this._parts.source.site)[0]);
+  }
+
   /**
    * Fetch the file of the site in the field, and test it; without a file, show what the service decides. That may fetch
    * other sites, so it takes more than a link.
    */
   async fetch({ byLink = false } = {}) {
-    const { question, answer, robots, source, earlier, run, replacing } = this._parts;
+    const { question, answer, robots, source, earlier, run, replacing, state } = this._parts;
     this._fetching?.abort();
     run.stop();
     const mine = (this._fetching = new AbortController());
     const { site } = source;
-    if (site !== "") replacing("The file of the site takes the place of what was here.");
+    const before = state();
     earlier.drop();
     setView("text");
-    at("refetch").hidden = true;
-    at("linked").hidden = true;
+    for (const id of ["refetch", "linked", "back"]) at(id).hidden = true;
     if (site === "") return source.say("Name a site, as in https://www.example.com/", true);
-    source.site = candidates(site)[0];
-    source.say("Fetching …");
-    answer.outdate("Fetching another file.");
+    const [first] = candidates(site);
+    source.site = first;
+    const host = originOf(first)?.replace(/^https?:\/\//, "") ?? site;
+    const done = this._wait(host);
+    answer.outdate(`Asking ${host} …`);
     try {
       const { url, file } = await heldAt(site, mine.signal);
       if (mine.signal.aborted) return undefined;
@@ -45,27 +55,47 @@ export class SiteFetch {
       question.takeSite(url);
       this._offerRefetch(mine.signal);
       if (file.text === null) {
-        this._without(without(file.robots));
+        this._without(without(file.robots), false);
         setView("service");
-        if (byLink) return this._say("Press Test to see what crawlers do without the file.");
+        if (byLink) return answer.say("Press Test to see what crawlers do without the file.");
         return await run.ask({ quietly: true });
       }
-      robots.value = file.text;
+      if (!byLink) question.takeCrawlers(file.text);
+      if (robots.value !== file.text) {
+        robots.put(file.text);
+        replacing("The file of the site takes the place of what was here.", before);
+      }
       source.fetched(url, file.robots.truncated, facts(file.robots));
       return await run.ask();
     } catch (error) {
       if (error.name === "AbortError") return undefined;
       if (!(error instanceof ServiceError)) throw error;
-      this._without(error.message);
-      return this._say("There is no file to test.");
+      this._without(error.message, true);
+      return answer.say("There is no file to test.");
+    } finally {
+      done();
     }
+  }
+
+  /** Say that the site is being asked, and after a while that it is slow; the function that is returned ends it. */
+  _wait(host) {
+    const { source } = this._parts;
+    const { classList } = at("sentence").closest("section");
+    classList.add("loading");
+    source.say(`Asking ${host} …`);
+    const timer = setTimeout(() => source.say(`${host} has not answered for 10 s. Waiting a little longer …`), SLOW);
+    const { signal } = this._fetching;
+    return () => {
+      clearTimeout(timer);
+      if (this._fetching.signal === signal) classList.remove("loading");
+    };
   }
 
   /** Let operators have the file fetched again: what the service holds may be a day old. */
   async _offerRefetch(signal) {
-    const waits = await backoffs(signal).catch(() => null);
     // Without a key, the service asks for one if it is wanted.
-    if (!signal.aborted) at("refetch").hidden = waits === null && hasKey();
+    const isRefused = hasKey() && (await backoffs(signal).catch(() => null)) === null;
+    if (!signal.aborted) at("refetch").hidden = isRefused;
   }
 
   async _refetch() {
@@ -85,18 +115,14 @@ export class SiteFetch {
     }
   }
 
-  /** Show why there is no file, and nothing of a former one. Text that the user has written is kept. */
-  _without(why) {
+  /** Say why there is no file, and show nothing of a former one. Text that the user has written is kept. */
+  _without(why, isWrong) {
     const { answer, robots, source, run } = this._parts;
     run.quiet();
     answer.clear();
     source.forget();
     if (!robots.isTyped) robots.value = "";
-    source.say(robots.value === "" ? why : `${why} The text below is not of this site.`, true);
-  }
-
-  _say(text) {
-    at("summary").textContent = text;
+    source.say(robots.value === "" ? why : `${why} · the text here is not of this site`, isWrong);
   }
 }
 

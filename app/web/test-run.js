@@ -57,7 +57,7 @@ export class TestRun {
   async test() {
     await this.ask();
     const { top } = at("verdicts").getBoundingClientRect();
-    if (this._parts.answer.isCurrent && top > window.innerHeight * 0.8) at("verdicts").scrollIntoView();
+    if (this._parts.answer.isCurrent && (top < 0 || top > window.innerHeight * 0.8)) at("sentence").scrollIntoView();
   }
 
   /** The question has changed: mark the answer as out of date, and ask again; `atOnce` without a pause. */
@@ -119,7 +119,7 @@ export class TestRun {
   _cancel() {
     this._asking?.abort();
     this._parts.answer.outdate("The test was cancelled. These results are out of date.");
-    at("test").focus();
+    at("verdicts").focus({ preventScroll: true });
   }
 
   /** Show why a test failed, in view unless `quietly`, and mark the results of the previous test as out of date. */

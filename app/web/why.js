@@ -1,33 +1,44 @@
 // The explanation of the chosen verdict.
 
-import { PURPOSE_STATES, PURPOSES, READ } from "./labels.js";
+import { inReadersTime, PURPOSE_STATES, PURPOSES, READ } from "./labels.js";
 import { count, el, quoted, shown } from "./text.js";
-import { verdict } from "./table.js";
+import { addressOf, verdict } from "./table.js";
+import { nameOf } from "./crawlers.js";
 
 const KEYS = { allow: "Allow", disallow: "Disallow" };
-const MAY = { allow: " may fetch", disallow: " may not fetch", defer: " should try again later" };
+const MAY = { allow: " may fetch ", disallow: " may not fetch ", defer: " waits before it fetches ", none: " gets no answer for " };
+
+/** Whether the user wants to see how verdicts are decided. */
+let isOpen = false;
 
 const PARTIAL = "Only the first 512,000 bytes of this file are read. Lines beyond them could change this verdict.";
 
 /**
  * The explanation of `row` as elements. `cut` is the warning that crawlers do not read all of the file, if they do not;
- * `reveal(line)` is called when the user clicks a line number.
+ * `home` is the origin that need not be said; `reveal(line)` is called when the user clicks a line number.
  */
-export function explanation(row, cut, reveal) {
-  const details = row.explanation;
+export function explanation(row, cut, home, reveal) {
   return [
     el("p", { class: "verdict-line" }, verdict(row)),
-    el("p", { class: "who" }, el("strong", {}, quoted(row.agent, 60)), MAY[row.verdict] ?? " asks for"),
-    el("p", {}, el("code", {}, quoted(row.url, 400))),
-    el("p", { class: "summary" }, quoted(row.explanation.summary, 700)),
+    el("p", { class: "who" }, el("strong", {}, quoted(nameOf(row), 60)), MAY[row.verdict] ?? " asks for ", addressOf(row.url, home)),
+    el("p", { class: "summary" }, quoted(inReadersTime(row.explanation.summary), 700)),
     ...(row.notes ?? []).map(({ message }) => el("p", { class: "stale" }, quoted(message, 700))),
     row.partial && el("p", { class: "stale" }, cut ? `${cut.message} The lines from ${cut.line.toLocaleString("en")} on could change this verdict.` : PARTIAL),
-    row.dialect !== "" && el("p", { class: "hint" }, `interpreted ${READ[row.dialect] ?? `as ${row.dialect}`}`),
-    ...deciding(row, reveal),
     ...purposes(row, reveal),
-    ...group(row, details),
-    ...matches(row, details, reveal),
+    how(row, reveal),
   ].filter(Boolean);
+}
+
+/** How the verdict was decided, folded until the user opens it. */
+function how(row, reveal) {
+  const details = row.explanation;
+  const read = row.dialect !== "" && el("p", { class: "hint" }, `The file was read ${READ[row.dialect] ?? `as ${row.dialect}`}.`);
+  const parts = [read, ...deciding(row, reveal), ...group(row, details), ...matches(row, details, reveal)];
+  const folded = el("details", { open: isOpen }, el("summary", {}, "How this was decided"), parts);
+  folded.addEventListener("toggle", () => {
+    isOpen = folded.open;
+  });
+  return folded;
 }
 
 function deciding(row, reveal) {

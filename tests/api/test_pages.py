@@ -92,7 +92,7 @@ def test_page_has_no_external_urls_and_no_inline_code() -> None:
     page = (WEB / "index.html").read_text()
     preloaded = re.findall(r'<link rel="modulepreload" href="([^"]*)">\n', page)
     named = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
-    assert named == ["web/icon.svg", "web/style.css", *preloaded, "web/main.js", "docs"]
+    assert named == ["web/icon.svg", "web/style.css", *preloaded, "web/main.js", "web/icon.svg", "docs"]
     assert not re.search(INLINE, page)
 
 

@@ -89,6 +89,7 @@ def test_a_row_says_what_decided() -> None:
         "partial": False,
         "explanation": {"summary": "Line 8 (Disallow: /) in the group for * disallows this URL."},
         "rule": {"directive": "disallow", "pattern": "/", "line": 8, "text": "Disallow: /"},
+        "group": {"token": "*", "line": 7},
         "rate": None,
         "next_rate": None,
         "retry_at": None,

@@ -33,8 +33,7 @@ async def test_everything_on_the_page_at_once_breaks_no_rule(
     urls = "".join(f"/basket/{number} ExampleBot allow\n" for number in range(12)) + "http://[/\n"
     async with visiting(browser, service, **options) as visitor:
         await visitor.open()
-        for name in ("#comparing", "#warnings"):
-            await visitor.page.locator(f"{name} summary").click()
+        await visitor.page.locator("#compare").click()
         await visitor.page.get_by_role("checkbox", name="AI training").check()
         await visitor.ask(robots=FILE, other=OTHER, agents="ExampleBot\nGooglebot\n!!", urls=urls)
         await visitor.page.locator("#lines button.number").first.click()
@@ -49,7 +48,7 @@ async def test_view_of_the_service_breaks_no_rule(service: str, browser: Browser
         await visitor.fetch(origin.url)
         await expect(visitor.page.locator("#versions")).to_be_visible()
         async with visitor.page.expect_response(lambda response: response.url.endswith("/v1/allowed")):
-            await visitor.page.get_by_label("as the service decides").check()
+            await visitor.page.get_by_label("what our crawlers do now").check()
         await expect(visitor.page.locator(".facts")).to_be_visible()
         assert await violations(visitor) == []
 

@@ -34,6 +34,7 @@ async def test_reload_and_a_new_tab_keep_what_was_typed_until_it_is_cleared(serv
         await page.goto(service)
         await expect(page.locator("#agents")).to_have_value("CBot")
         await page.close()
+        await visitor.unfold()
         await visitor.page.get_by_role("button", name="Clear").click()
         await expect(visitor.page.locator("#back")).to_be_visible()
         assert await _fields(visitor) == example
@@ -77,7 +78,7 @@ async def test_long_paste_can_be_undone(service: str, browser: Browser) -> None:
         robots = visitor.page.locator("#robots")
         await robots.evaluate(PASTE, LONG)
         await robots.press_sequentially("#")
-        await visitor.page.locator("#robots ~ .said").get_by_role("button", name="Undo").click()
+        await visitor.page.locator(".editor ~ .hint").get_by_role("button", name="Undo").click()
         await expect(robots).to_have_value(TYPED["robots"])
 
 

@@ -47,7 +47,7 @@ async def test_page_asks_for_a_key_and_repeats_the_question(service: str, browse
         await expect(field).to_be_focused()
         await _give(visitor, KEY)
         await expect(visitor.page.locator("#keyed")).to_be_hidden()
-        assert (await visitor.cells())[1][0] == "Blocked, line 9"
+        assert (await visitor.cells())[2][0] == "Blocked, line 10"
         await expect(visitor.page.locator("#verdicts")).to_be_focused()
 
 
@@ -67,7 +67,7 @@ async def test_key_is_stored_for_this_tab_only(service: str, browser: Browser) -
         link = visitor.page.url.removeprefix(service)
     async with visiting(browser, service) as friend:
         await friend.enter(link, KEY)
-        assert (await friend.cells())[1][0] == "Blocked, line 9"
+        assert (await friend.cells())[2][0] == "Blocked, line 10"
 
 
 async def test_fetch_continues_after_the_key_is_entered(service: str, browser: Browser) -> None:
@@ -80,22 +80,23 @@ async def test_fetch_continues_after_the_key_is_entered(service: str, browser: B
         await expect(visitor.page.locator("#key")).to_be_focused()
         assert origin.requests == []
         await _give(visitor, KEY)
-        await expect(visitor.page.locator("#site-said")).to_contain_text("status 200")
+        await expect(visitor.page.locator("#site-said")).to_contain_text("fetched just now")
         await expect(visitor.page.locator("#site")).to_be_focused()
-        await expect(visitor.page.locator("#summary")).to_contain_text("3 verdicts: 0 allowed, 3 blocked.")
+        await expect(visitor.page.locator("#summary")).to_contain_text("5 verdicts: 0 allowed, 5 blocked.")
 
 
 async def test_aborted_question_does_not_ask_for_a_key_again(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.page.goto(service)
         await expect(visitor.page.locator("#key")).to_be_focused()
+        await visitor.page.locator("[data-opens=ask-more]").click()
         async with visitor.page.expect_response(lambda response: response.status == 401):
             await visitor.page.locator("#test").click()
         await expect(visitor.page.locator("#key")).to_be_focused()
         before = len(visitor.asked)
         await _give(visitor, KEY)
         await expect(visitor.page.locator("#table button").first).to_be_visible()
-        assert [address.removeprefix(service) for address in visitor.asked[before:]] == ["v1/test"]
+        assert [address.removeprefix(service) for address in visitor.asked[before:]] == ["v1/test", "v1/agents"]
         await expect(visitor.page.locator("#test")).to_be_focused()
 
 

@@ -23,9 +23,9 @@ async def test_changes_are_tested_without_a_click(service: str, browser: Browser
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.page.locator("#robots").fill(CLOSED)
-        await expect(visitor.page.locator("#summary")).to_contain_text("15 verdicts: 0 allowed, 15 blocked.")
+        await expect(visitor.page.locator("#summary")).to_contain_text("40 verdicts: 0 allowed, 40 blocked.")
         await visitor.page.locator("#agents").fill("ExampleBot")
-        await expect(visitor.page.locator("#summary")).to_contain_text("5 verdicts: 0 allowed, 5 blocked.")
+        await expect(visitor.page.locator("#summary")).to_contain_text("10 verdicts: 0 allowed, 10 blocked.")
         await visitor.page.get_by_label("Google", exact=True).check()
         await expect(visitor.page.locator("#table thead")).to_contain_text("Google")
         await visitor.page.locator("#urls").fill("")
@@ -51,7 +51,7 @@ async def test_pasted_file_is_tested_without_a_pause(service: str, browser: Brow
         assert asked == []
         await robots.evaluate(PASTE, CLOSED)
         await visitor.page.clock.run_for(1)
-        await expect(visitor.page.locator("#summary")).to_contain_text("15 blocked")
+        await expect(visitor.page.locator("#summary")).to_contain_text("40 blocked")
         assert asked == [CLOSED]
 
 
@@ -69,10 +69,10 @@ async def test_last_answer_wins(service: str, browser: Browser) -> None:
         async with visitor.page.expect_request("**/v1/test"):
             await visitor.page.locator("#robots").fill(CLOSED)
         await visitor.page.locator("#robots").fill(OPEN)
-        await expect(visitor.page.locator("#summary")).to_contain_text("15 allowed")
+        await expect(visitor.page.locator("#summary")).to_contain_text("40 allowed")
         second_is_shown.set()
         await visitor.page.unroute_all(behavior="wait")
-        assert "15 allowed" in await visitor.text("#summary")
+        assert "40 allowed" in await visitor.text("#summary")
         assert await visitor.page.locator("#verdicts").get_attribute("aria-busy") is None
 
 
@@ -92,9 +92,9 @@ async def test_live_test_pauses_after_a_failure(service: str, browser: Browser) 
         await expect(visitor.page.locator("#stale-why")).to_have_text("The question has changed.")
         assert len(visitor.asked) == asked
         await visitor.page.locator("#again").click()
-        await expect(visitor.page.locator("#summary")).to_contain_text("15 allowed")
+        await expect(visitor.page.locator("#summary")).to_contain_text("40 allowed")
         await visitor.page.locator("#robots").fill(CLOSED)
-        await expect(visitor.page.locator("#summary")).to_contain_text("15 blocked")
+        await expect(visitor.page.locator("#summary")).to_contain_text("40 blocked")
 
 
 async def test_long_paste_does_not_go_through_the_browser(service: str, browser: Browser) -> None:
@@ -127,7 +127,8 @@ async def test_verdict_and_its_line_are_in_view_together(service: str, browser: 
             await visitor.page.locator(f"button[data-row='{row}'][data-column='0']").focus()
             await visitor.page.keyboard.press("Enter")
             await expect(visitor.page.locator("[aria-selected=true]")).to_be_in_viewport(ratio=0.9)
-            await expect(visitor.page.locator("#robots")).to_be_in_viewport(ratio=0.9)
+            await expect(visitor.page.locator("#why-body .summary")).to_be_in_viewport(ratio=0.9)
+            await expect(visitor.page.locator("#lines")).to_be_in_viewport(ratio=0.9)
         await visitor.choose(2, 0)
         await expect(visitor.page.locator(".is-decides")).to_be_in_viewport()
         # Further down, the lines stay beside the explanation.

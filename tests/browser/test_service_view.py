@@ -1,4 +1,4 @@
-"""The tester page's view "as the service decides": what the fleet is told now, in a real Chromium."""
+"""The tester page's view "what our crawlers do now": what the fleet is told now, in a real Chromium."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -40,7 +40,7 @@ async def _ask_service(visitor: Visitor, **fields: str) -> None:
     for name, value in fields.items():
         await visitor.page.locator(f"#{name}").fill(value)
     async with visitor.page.expect_response(lambda response: response.url.endswith("/v1/allowed") and response.ok):
-        await visitor.page.get_by_label("as the service decides").check()
+        await visitor.page.get_by_label("what our crawlers do now").check()
     await expect(visitor.page.locator("#stale")).to_be_hidden()
 
 
@@ -57,10 +57,10 @@ async def test_override_decides_in_the_view_of_the_service(service: Open, browse
         await visitor.open()
         await visitor.fetch(f"{origin.url}/shop")
         await visitor.ask(agents="ExampleBot\nOtherBot", urls=f"{origin.url}/shop\n{origin.url}/private/x")
-        assert await visitor.cells() == [["Allowed, no rule matches"] * 2, ["Blocked, line 2"] * 2]
+        assert await visitor.cells() == [["Allowed, no rule"] * 2, ["Blocked, line 2"] * 2]
         await _ask_service(visitor)
         assert await visitor.cells() == [
-            ["Blocked, override", "Allowed, no rule matches"],
+            ["Blocked, override", "Allowed, no rule"],
             ["Blocked, override", "Blocked, line 2"],
         ]
         await visitor.choose(0, 0)
@@ -76,7 +76,7 @@ async def test_override_decides_in_the_view_of_the_service(service: Open, browse
         assert "Override" not in facts
         await visitor.page.get_by_label("this text").check()
         await expect(visitor.page.locator(".facts")).to_be_hidden()
-        assert (await visitor.cells())[0] == ["Allowed, no rule matches"] * 2
+        assert (await visitor.cells())[0] == ["Allowed, no rule"] * 2
 
 
 async def test_defers_and_blocked_addresses_are_explained(service: Open, browser: Browser) -> None:
@@ -101,7 +101,9 @@ async def test_defers_and_blocked_addresses_are_explained(service: Open, browser
         facts = await _facts(visitor)
         assert facts["Try again"].startswith("in ")
         assert facts["Last fetch"].startswith("failed: the server answered with an error; failing since 21 Nov 2026")
-        await expect(visitor.page.locator("#lines")).to_have_text("The service holds no robots.txt of this site.")
+        await expect(visitor.page.locator("#lines")).to_have_text(
+            "There is no file. Paste one to test what it would say."
+        )
         await visitor.choose(2, 0)
         assert "not public" in (await _facts(visitor))["Last fetch"]
         assert (await visitor.page.locator("#chosen-said").inner_text()).startswith("Blocked: ")
@@ -120,11 +122,11 @@ async def test_operators_fetch_the_file_again(service: Open, browser: Browser) -
         await expect(visitor.page.locator("#site-said")).to_contain_text("fetched 3 hours ago")
         await visitor.page.locator("#refetch").click()
         await expect(visitor.page.locator("#site-said")).to_contain_text("fetched just now")
-        await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 3 blocked")
+        await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 5 blocked")
         await _ask_service(visitor)
-        await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 3 blocked")
+        await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 5 blocked")
         await visitor.page.locator(".facts").get_by_role("button", name="Fetch again").click()
-        await expect(visitor.page.locator("#summary")).to_contain_text("3 allowed, 0 blocked")
+        await expect(visitor.page.locator("#summary")).to_contain_text("5 allowed, 0 blocked")
         service.clock.now = NOW.timestamp()
 
 
@@ -153,7 +155,7 @@ async def test_changed_urls_are_not_fetched_while_typed(service: Open, browser: 
         assert len(visitor.asked) == asked
         await visitor.page.locator("#robots").fill("User-agent: *\nDisallow: /\n")
         await expect(visitor.page.get_by_label("this text")).to_be_checked()
-        await expect(visitor.page.locator("#summary")).to_contain_text("3 blocked")
+        await expect(visitor.page.locator("#summary")).to_contain_text("4 blocked")
 
 
 async def test_without_keys_the_token_is_asked_for_when_it_is_needed(service: Open, browser: Browser) -> None:
@@ -167,7 +169,7 @@ async def test_without_keys_the_token_is_asked_for_when_it_is_needed(service: Op
         await expect(visitor.page.locator("#key-said")).to_have_text(asked)
         await visitor.page.get_by_label("API key", exact=True).fill(TOKEN_FILE.read_text().strip())
         await visitor.page.keyboard.press("Enter")
-        await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 3 blocked")
+        await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 5 blocked")
 
 
 async def test_only_operators_may_fetch_again(store_url: str, browser: Browser, tmp_path: Path) -> None:
@@ -180,7 +182,7 @@ async def test_only_operators_may_fetch_again(store_url: str, browser: Browser, 
     ):
         await visitor.enter("", KEY)
         await visitor.fetch(f"{origin.url}/private/")
-        await expect(visitor.page.locator("#site-said")).to_contain_text("status 200")
+        await expect(visitor.page.locator("#site-said")).to_contain_text("fetched just now")
         await _ask_service(visitor, agents="ExampleBot")
         await expect(visitor.page.locator("#listing-facts")).to_contain_text("3 lines")
         assert "fetched just now" in (await _facts(visitor))["robots.txt"]
@@ -198,9 +200,7 @@ async def test_link_to_the_view_of_the_service_fetches_nothing(service: Open, br
             link = visitor.page.url
         async with visiting(browser, service.url) as friend:
             await friend.page.goto(link)
-            await expect(friend.page.locator("#summary")).to_have_text(
-                "Press Test to see what the service decides now."
-            )
+            await expect(friend.page.locator("#sentence")).to_have_text("Press Test to see what our crawlers do now.")
             assert not [address for address in friend.asked if "/v1/" in address]
             await friend.page.locator("#test").click()
             await expect(friend.page.locator("#summary")).to_contain_text("1 verdict: 0 allowed, 1 blocked.")
@@ -215,7 +215,7 @@ async def test_refused_pages_are_shown_beside_the_verdict(service: Open, browser
             told.raise_for_status()
         await visitor.open()
         await _ask_service(visitor, agents="ExampleBot\nOtherBot", urls=f"{origin.url}/shop")
-        assert await visitor.cells() == [["Allowed, no rule matches"] * 2]
+        assert await visitor.cells() == [["Allowed, no rule"]] * 2
         await visitor.choose(0, 0)
         at = "21 Nov 2026, 10:00 UTC"
         assert (await _facts(visitor))["Pages"] == (

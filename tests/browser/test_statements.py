@@ -48,15 +48,22 @@ async def test_purposes_are_columns(service: str, browser: Browser) -> None:
             ["Yes line 2", "No line 2", "Unstated", "No line 6"],
             [],
         ]
-        assert await _heads(visitor) == ["RFC 9309", "Search", "AI training"] * 2
+        assert await _heads(visitor) == ["the standard", "Search", "AI training"] * 2
         widths = await visitor.page.locator("#table thead th[colspan], #table tbody td[colspan]").evaluate_all(
             "cells => cells.map(({ colSpan }) => colSpan)"
         )
         assert widths == [3, 3, 6]
         await visitor.page.get_by_label("Google", exact=True).check()
-        await visitor.page.get_by_label("RFC 9309", exact=True).check()
+        await visitor.page.get_by_label("the standard", exact=True).check()
         await expect(visitor.page.locator("[data-purpose]")).to_have_count(16)
-        assert (await _heads(visitor))[:6] == ["RFC 9309", "Search", "AI training", "Google", "Search", "AI training"]
+        assert (await _heads(visitor))[:6] == [
+            "the standard",
+            "Search",
+            "AI training",
+            "Google",
+            "Search",
+            "AI training",
+        ]
 
 
 async def test_purpose_is_explained_exported_and_linked(service: str, browser: Browser) -> None:
@@ -111,19 +118,21 @@ async def test_advice_of_a_warning_is_applied_and_undone(service: str, browser: 
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.ask(robots=WRONG, agents="ExampleBot", urls="/basket/1\n/search")
-        assert await visitor.cells() == [["Blocked, line 2"], ["Allowed, no rule matches"]]
+        assert await visitor.cells() == [["Blocked, line 2"], ["Allowed, no rule"]]
         field, lines = visitor.page.locator("#robots"), visitor.page.locator("#lines")
-        await lines.get_by_role("button", name="Apply in line 4: Disallow: /search").click()
+        await lines.get_by_role("button", name="Fix it: line 4, write Disallow: /search").click()
         applied = WRONG.replace("Disallow: search", "Disallow: /search")
         assert await field.input_value() == applied
         assert "Line 4 has changed: Disallow: /search" in await visitor.text("#advice-said")
         await expect(lines).to_be_focused()
         await expect(visitor.page.locator("#table .verdict").last).to_have_text("✕Blocked")
-        await visitor.page.locator("#warnings summary").click()
-        await visitor.page.locator("#warnings").get_by_role("button", name="Apply in line 2").click()
+        await lines.get_by_role("button", name="Fix it: line 2").click()
         assert await field.input_value() == applied.replace("Dissalow", "Disallow")
-        await visitor.page.get_by_role("button", name="Undo").click()
+        await visitor.page.locator("#advice-said").get_by_role("button", name="Undo").click()
         assert await field.input_value() == applied
+        # One undo takes back fixes and what was typed before.
+        await visitor.page.keyboard.press("Control+z")
+        await expect(field).to_have_value(WRONG)
         assert await visitor.text("#advice-said") == ""
         await expect(visitor.page.locator("#stale")).to_be_hidden()
         await field.fill("User-agent: *\n")
@@ -133,17 +142,17 @@ async def test_advice_of_a_warning_is_applied_and_undone(service: str, browser: 
 async def test_advice_of_several_lines_is_applied_in_both_versions(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        await visitor.page.locator("#comparing summary").click()
+        await visitor.page.locator("#compare").click()
         await visitor.ask(robots="User-agent: *\nAllow: /\n", other="User-agent: ABot, BBot # two\nDisallow: /\n")
-        assert await visitor.page.locator("[data-advice]").count() == 0
-        await visitor.page.locator("input[name=side][value='1']").check()
         fix = visitor.page.locator("#lines .instead")
         assert (await fix.inner_text()).split("\n") == ["User-agent: ABot", "User-agent: BBot"]
-        name = "Apply in line 1: User-agent: ABot, and below it User-agent: BBot"
+        name = "Fix it: line 1, write User-agent: ABot, and below it User-agent: BBot"
         assert await visitor.page.locator("#lines [data-advice]").first.get_attribute("aria-label") == name
         assert "U+000A" not in await visitor.text("main")
         await visitor.page.locator("#lines [data-advice]").first.click()
-        assert await visitor.text("#advice-said") == f"{name.replace('Apply in line 1:', 'Line 1 has changed:')} Undo"
+        assert (
+            await visitor.text("#advice-said") == f"{name.replace('Fix it: line 1, write', 'Line 1 has changed:')} Undo"
+        )
         written = await visitor.page.locator("#other").input_value()
         assert written == "User-agent: ABot\nUser-agent: BBot # two\nDisallow: /\n"
         assert await visitor.page.locator("#robots").input_value() == "User-agent: *\nAllow: /\n"
@@ -172,6 +181,7 @@ async def test_advice_is_not_applied_to_another_text(service: str, browser: Brow
         await visitor.page.route("**/v1/test", lambda route: route.abort())
         changed = "# new\n" + WRONG
         await visitor.page.locator("#robots").fill(changed)
+        await visitor.page.keyboard.press("Escape")
         await visitor.page.locator("#lines [data-advice]").first.click()
         assert await visitor.text("#advice-said") == "The text has changed since this test: test again."
         assert await visitor.page.locator("#robots").input_value() == changed

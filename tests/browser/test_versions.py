@@ -91,21 +91,22 @@ async def test_earlier_version_is_compared_with_the_file(service: Keyed, browser
         await _choose(visitor, 0)
         # From the past to the present; a pasted version is a possible future.
         assert await visitor.cells() == [
-            ["Blocked > Allowed, line 2 → no rule matches"],
-            ["Allowed > Blocked, no rule matches → line 2"],
-            ["Allowed, no rule matches"],
+            ["Blocked > Allowed, no rule"],
+            ["Allowed > Blocked, line 2"],
+            ["Allowed, no rule"],
         ]
         assert "Since the earlier version, 2 of them have changed." in await visitor.text("#summary")
         assert await visitor.page.locator("#other").input_value() == OLD
         assert await visitor.text("#changes-title") == "From the version of 20 Nov 2026, 10:00 UTC to the file"
         assert await visitor.text("#changes-facts") == "2 lines removed, 7 added"
         assert await visitor.text("#diff .gone") == "2 − removed: Disallow: /old/"
+        await visitor.choose(0, 0)
         await visitor.page.get_by_label("earlier version", exact=True).check()
         assert await visitor.lines(".is-decides.disallow") == [2]
         await visitor.page.locator("#other").fill("User-agent: *\n")
-        assert await visitor.page.locator("[aria-pressed=true]").count() == 0
+        assert await visitor.page.locator(".versions [aria-pressed=true]").count() == 0
         await visitor.page.locator("#test").click()
-        await expect(visitor.page.locator("#changes-title")).to_have_text("From the file to the second version")
+        await expect(visitor.page.locator("#changes-title")).to_have_text("From the file to your version")
         assert await visitor.page.locator("#diff-summary").is_hidden()
 
 
@@ -115,18 +116,18 @@ async def test_changes_are_listed_by_crawler(service: Keyed, browser: Browser) -
         await _choose(visitor, 0)
         assert await visitor.text("#diff-summary-title") == "What changed for whom since 20 Nov 2026, 10:00 UTC"
         assert await visitor.text("#diff-summary-said") == (
-            "Read as RFC 9309, something changed for all other crawlers and for 2 named crawlers. "
+            "Read as the standard, something changed for all other crawlers and for 2 named crawlers. "
             "One path per rule was tested; the earlier version stands before the arrow."
         )
         assert await _summary_rows(visitor) == [
             "all other crawlers (*) 1 path lost, 1 path gained, 1 rule removed, 1 rule added, another rate",
-            "− lost /new/ ✓ Allowed, no rule matches → ✕ Blocked, line 2 Disallow: /new/",
-            "+ gained /old/ ✕ Blocked, line 2 Disallow: /old/ → ✓ Allowed, no rule matches",
+            "− lost /new/ ✓ Allowed, no rule → ✕ Blocked, line 2 Disallow: /new/",
+            "+ gained /old/ ✕ Blocked, line 2 Disallow: /old/ → ✓ Allowed, no rule",
             "− rule removed, line 2 Disallow: /old/",
             "+ rule added, line 2 Disallow: /new/",
             "• rate one page every 5 s (line 3) → one page every 9 s (line 3)",
             "bar, Foo 1 path lost, 1 rule removed, 1 rule added, another rate",
-            "− lost / ✓ Allowed, no rule matches → ✕ Blocked, line 7 Disallow: /",
+            "− lost / ✓ Allowed, no rule → ✕ Blocked, line 7 Disallow: /",
             "− rule removed, line 2 Disallow: /old/",
             "+ rule added, line 7 Disallow: /",
             "• rate one page every 5 s (line 3) → no limit",
@@ -138,17 +139,17 @@ async def test_changes_are_listed_by_crawler(service: Keyed, browser: Browser) -
         assert not [rows for rows in await _summary_rows(visitor) if "rate" in rows]
 
 
-async def test_what_changed_for_whom_stands_first(service: Keyed, browser: Browser) -> None:
+async def test_what_changed_for_whom_follows_the_verdicts(service: Keyed, browser: Browser) -> None:
     order = "[...document.querySelectorAll('#diff-summary, #verdicts, #changes')].map(({ id }) => id)"
     async with looking(browser, service, text(200, OLD), text(200, NEW)) as (visitor, _):
         await _open(visitor)
         await _choose(visitor, 0)
         await expect(visitor.page.locator("#diff-summary-said")).to_contain_text("Read as")
-        assert await visitor.evaluate(order) == ["diff-summary", "verdicts", "changes"]
+        assert await visitor.evaluate(order) == ["verdicts", "diff-summary", "changes"]
         summary, verdicts = [await visitor.page.locator(it).bounding_box() for it in ("#diff-summary", "#verdicts")]
         assert summary is not None
         assert verdicts is not None
-        assert summary["y"] + summary["height"] <= verdicts["y"]
+        assert verdicts["y"] + verdicts["height"] <= summary["y"]
         await visitor.page.get_by_role("button", name="See what changed").click()
         await expect(visitor.page.locator("#diff-summary")).to_be_focused()
         assert await violations(visitor) == []
@@ -172,7 +173,7 @@ async def test_version_without_a_file_has_no_line_diff(service: Keyed, browser: 
 
 async def test_deleted_file_can_be_tested_as_it_was(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(404)) as (visitor, site):
-        await expect(visitor.page.locator("#site-said")).to_contain_text("no robots.txt (status 404)")
+        await expect(visitor.page.locator("#site-said")).to_contain_text("status 404")
         await visitor.page.locator("#urls").fill(f"{site}/old/page")
         await visitor.page.locator("#agents").fill("ExampleBot")
         await _open(visitor)
@@ -223,7 +224,7 @@ async def test_link_reproduces_the_comparison(service: Keyed, browser: Browser) 
         async with visiting(browser, service.url) as friend:
             await friend.enter(forged, KEY)
             assert await friend.text("#versions-said") == "The version in this link is no longer known."
-            assert await friend.text("#changes-title") == "From the file to the second version"
+            assert await friend.text("#changes-title") == "From the file to your version"
             assert await friend.page.locator("#diff-summary").is_hidden()
         past = {**state, "earlier": None, "fetched": {**state["fetched"], "at": "2026-11-20T10:00:00Z"}}
         async with visiting(browser, service.url) as friend:

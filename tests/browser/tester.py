@@ -153,14 +153,23 @@ class Visitor:
     async def open(self, below: str = "") -> None:
         """Open the page and wait for verdicts."""
         await self.page.goto(f"{self.url}{below}")
+        await self.unfold()
+
+    async def unfold(self) -> None:
+        """Wait for verdicts, and open all that is folded at first: the question, and how a verdict was decided."""
         await expect(self.page.locator("#table button").first).to_be_visible()
+        for name in ("ask-urls", "ask-agents", "ask-more"):
+            if await self.page.locator(f"#{name}").is_hidden():
+                await self.page.locator(f"[data-opens={name}]").click()
+        if await self.page.locator("#why details").get_attribute("open") is None:
+            await self.page.locator("#why summary").click()
 
     async def enter(self, below: str, key: str) -> None:
         """Open the page of a service with keys, enter one, and wait for verdicts."""
         await self.page.goto(f"{self.url}{below}")
         await self.page.get_by_label("API key", exact=True).fill(key)
         await self.page.keyboard.press("Enter")
-        await expect(self.page.locator("#table button").first).to_be_visible()
+        await self.unfold()
 
     async def become_operator(self) -> None:
         """Keep the operator's token in the tab, as if the user had entered it."""

@@ -35,6 +35,13 @@ class RuleTextOut(RuleOut):
     text: str = Field(description="The line as written, without surrounding whitespace and comment.")
 
 
+class GroupLineOut(BaseModel):
+    """The group that applies: the `token` that selected it, and the `line` that it begins at."""
+
+    token: str
+    line: int
+
+
 class GroupOut(BaseModel):
     """The group that applies: the `token` that selected it, and its user-agent lines as written (`agents`)."""
 
@@ -230,6 +237,7 @@ class RowOut(BaseModel):
     )
     explanation: SummaryOut = Field(description="Why, in a sentence.")
     rule: RuleTextOut | None
+    group: GroupLineOut | None = Field(description="The group that applies; null if there is none, or no file.")
     rate: RateOut | None
     next_rate: NextRateOut | None = Field(description="How the rate changes next; null if it does not.")
     retry_at: str | None = Field(description="When to ask again, if the verdict is defer.")
@@ -251,7 +259,7 @@ class ExplainedRowOut(RowOut):
     explanation: ExplanationOut | SummaryOut = Field(
         description="Why, in a sentence; in detail if explain is true and there is a file."
     )
-    group: GroupOut | None
+    group: GroupOut | None  # type: ignore[assignment] # with its user-agent lines
     crawl_delay: float | None
     visit: VisitOut | None
     usage: UsageOut | None

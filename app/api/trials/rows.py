@@ -40,7 +40,7 @@ TEST_ROOM = 15 * 1024 * 1024
 """Bytes of answer after which the rows that remain are left out; the last one may take some more."""
 
 
-_PLAIN: Final = set(RowOut.model_fields)
+_PLAIN: Final = set(RowOut.model_fields) - {"group"}
 _EXPLAINED: Final = set(ExplainedRowOut.model_fields)
 
 
@@ -211,12 +211,20 @@ def _row(result: TrialResult, encoder: AnswerEncoder, *, explained: bool) -> byt
     if explained:
         row = answer_out(decision, explained=True).model_dump_json(include=_EXPLAINED).encode()
     else:
-        row = encoder.encode(decision, _PLAIN)
+        row = encoder.encode(decision, _PLAIN)[:-1] + b',"group":%b}' % _group(decision)
     if not result.timeline:
         return row
     facts = robots_out(decision.question.target.origin, decision.cached)
     simulated = SimulatedOut(robots=facts, timeline=[_turn(after, turn) for after, turn in result.timeline])
     return row[:-1] + b"," + simulated.model_dump_json().encode()[1:]
+
+
+def _group(decision: Decision) -> bytes:
+    """The JSON of a row's group: not its user-agent lines, of which a file may have thousands."""
+    verdict = decision.verdict
+    if verdict.group is None or verdict.selection is None:
+        return b"null"
+    return msgspec.json.encode({"token": verdict.selection.token, "line": verdict.group.line})
 
 
 def _turn(after: int, decision: Decision) -> TimelineEntryOut:
