@@ -161,6 +161,23 @@ async def test_a_silent_service_stops_the_crawl_unless_configured_otherwise() ->
         assert f"{broken.url} answers 500. Until it answers, pages are fetched without a permit" in came["complaints"]
 
 
+async def test_each_hop_of_a_redirect_has_a_signature_of_its_own() -> None:
+    headers = {"Signature-Agent": "a", "Signature-Input": "b", "Signature": "c", "User-Agent": "AcmeBot/2.0"}
+    signed = {**allow(), "signed": {"headers": headers, "method": "GET"}}
+    permitting = Permitting(signed, {**allow(), "signed": None})
+    async with serve(permitting) as service, serve(text(200, "", HTML)) as last:
+        moved = text(302, "", {"Location": f"{last.url}/b", "Connection": "close"})
+        async with serve(moved) as first:
+            await crawl(f"{first.url}/a", service=service.url, ROBOTS_DECISIONS_SIGN=True)
+    assert [asked["sign"] for asked in permitting.asked] == [True, True]
+    one, other = first.requests[0].lower(), last.requests[0].lower()
+    for line in (b"signature-agent: a\r\n", b"signature-input: b\r\n", b"signature: c\r\n"):
+        assert line in one
+    assert b"signature" not in other
+    assert one.count(b"user-agent: ") == 1
+    assert b"user-agent: acmebot/2.0" in one
+
+
 async def test_agent_key_and_caller_are_settings() -> None:
     site = Site("")
     double = Permitting(allow(), disallow())

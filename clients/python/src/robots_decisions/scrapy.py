@@ -10,11 +10,11 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, MutableMapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -42,6 +42,7 @@ from robots_decisions.permits import (
     Slot,
 )
 from robots_decisions.question import Names, checked_seconds, origin_key
+from robots_decisions.signatures import sign_request
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -178,6 +179,7 @@ class PermitMiddleware:
             caller=settings.get("ROBOTS_DECISIONS_CALLER"),
             max_wait=self._max_wait,
             unreachable=unreachable,
+            sign=settings.getbool("ROBOTS_DECISIONS_SIGN"),
             errors=_TYPES,
         )
         for library in ("httpx", "httpx2"):  # they log every question at INFO, unless the project has chosen a level
@@ -185,6 +187,7 @@ class PermitMiddleware:
             logger.setLevel(logger.level or logging.WARNING)
         self._url = url
         self._members = options.members
+        self._sign = options.sign
         self._service = AsyncPermitClient(
             AsyncService(url, settings.get("ROBOTS_DECISIONS_KEY"), default_async_http()), options
         )
@@ -403,6 +406,8 @@ class PermitMiddleware:
         return True
 
     def _sent(self, request: Request, queue: OriginQueue[Request], slot: Slot) -> None:
+        if self._sign:
+            sign_request(request.method, cast("MutableMapping[str, str]", request.headers), slot.signed)
         queue.in_flight.add(request)
         self._in_flight[request] = _InFlight(queue, slot, _now())
 
