@@ -202,11 +202,6 @@ class RedisPacer:
         """Free a slot that was not used; False if there is none of that name. Raises StoreDown."""
         return bool((await self._run(_OUTCOME, key, 0.0, "released", name))[0])
 
-    async def backoff_left(self, key: PaceKey) -> float:
-        """Seconds left of the backoff from the key's pool, or 0. Raises StoreDown."""
-        _, now, until = await self._run(_OUTCOME, key, 0.0, "known")
-        return max(0.0, (until - now) / MICROSECONDS)
-
     async def give_back(self, key: PaceKey, backoff: float) -> bool:
         """Tell the store that a backoff from the key's pool has so many seconds left. Raises StoreDown.
 

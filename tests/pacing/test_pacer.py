@@ -93,10 +93,6 @@ class OneQueue:
         self.backoff_until = self.now + retry_after
         return retry_after
 
-    async def backoff_left(self, key: PaceKey) -> float:
-        self._fail(key)
-        return 0.0
-
     async def give_back(self, key: PaceKey, backoff: float) -> bool:
         self._fail(key)
         if self.refuses_reports:
