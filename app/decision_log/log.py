@@ -28,7 +28,7 @@ LINES_PER_WRITE = 500
 """Lines of one write."""
 
 ARCHIVE_WAIT = 2.0
-"""Seconds that lines wait for the archive to write the versions that they name."""
+"""Seconds that lines wait for the archive to write the versions that they name; then they are written before these."""
 
 Archived = Callable[[float], Awaitable[None]]
 """Writes the versions that were noted so far, for so many seconds at most.
@@ -108,12 +108,14 @@ class DecisionLog:
         if self._waiting and self._chain.is_to_begin:
             await self._write_mark("begin")
         async with self._writing:
-            while self._waiting:
-                lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, len(self._waiting)))]
+            left = len(self._waiting)  # further ones may name versions that are noted meanwhile
+            if left and self._archived is not None and not self._ending:
+                await self._archived(ARCHIVE_WAIT)
+            while left:
+                lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, left))]
+                left -= len(lines)
                 written = 0
                 try:
-                    if self._archived is not None and not self._ending:
-                        await self._archived(ARCHIVE_WAIT)
                     written = await self._write(self._chain.link(lines))
                 finally:
                     self._bytes -= sum(map(sys.getsizeof, lines))

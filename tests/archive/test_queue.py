@@ -17,6 +17,7 @@ from app.archive.folder import Folder
 from app.archive.span import span_of
 from app.archive.writer import ArchiveWriter
 from app.cache.freshness import DAY, Failing, Snapshot
+from app.decision_log import log as decision_log
 from app.loop.admission import Overloaded
 from app.main import files as main_files
 from robots_core.origin import Origin
@@ -211,6 +212,7 @@ async def test_a_decision_is_logged_though_the_archive_hangs(
     store_url: str, stuck: Stuck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(main_files, "files_at", lambda _place: stuck)
+    monkeypatch.setattr(decision_log, "ARCHIVE_WAIT", 0.5)
     log = tmp_path / "decisions.ndjson"
     async with (
         serve(text(200, "User-agent: *\nDisallow: /a\n")) as origin,
