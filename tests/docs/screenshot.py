@@ -4,13 +4,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from playwright.async_api import ViewportSize
+from playwright.async_api import ViewportSize, expect
 
 from app.store.embedded import serve
 from tests.browser.tester import browsing, serving, visiting
 
-VIEW = ViewportSize(width=1440, height=1180)
-"""As much of the page as shows the file, the question and the verdicts."""
+VIEW = ViewportSize(width=1280, height=900)
+"""All that the page shows without scrolling."""
 
 
 async def take(path: Path, store_url: str) -> None:
@@ -20,7 +20,8 @@ async def take(path: Path, store_url: str) -> None:
         browsing() as browser,
         visiting(browser, url, viewport=VIEW, color_scheme="light") as visitor,
     ):
-        await visitor.open()
+        await visitor.page.goto(url)
+        await expect(visitor.page.locator("#table > thead")).to_contain_text("AI training")
         await visitor.page.screenshot(path=path, animations="disabled")
 
 
