@@ -581,24 +581,3 @@ async def test_a_slow_fetch_that_is_abandoned_is_busy() -> None:
         assert (await behind).access == Unavailable(404)
         assert (await patient).access == Unreachable(Cause.TIMEOUT)
         await origin.left()
-
-
-async def test_closing_waits_for_running_fetches_and_starts_none() -> None:
-    go = asyncio.Event()
-
-    async def hold(exchange: Exchange) -> None:
-        await go.wait()
-        await exchange.send(text(404))
-
-    async with serve(hold) as origin:
-        our = fetcher()
-        fetch = asyncio.create_task(our.fetch(origin.named(SITE)))
-        await origin.wait_for_requests(1)
-        closing = asyncio.create_task(our.aclose())
-        await asyncio.sleep(0)
-        with pytest.raises(Busy):
-            await our.fetch(origin.named(SITE))
-        assert not closing.done()
-        go.set()
-        await closing
-        assert (await fetch).access == Unavailable(404)
