@@ -31,8 +31,8 @@ done
 echo "the wheel of the core can be imported by:$tried"
 
 helm=$(command -v helm || echo "$bin/helm")
-"$helm" package deploy/helm/robots-decisions --destination "$out/dist" >/dev/null
-"$helm" show readme "$out"/dist/robots-decisions-*.tgz | grep -q "^# robots-decisions"
+"$helm" package deploy/helm/robots-decisions --destination "$out/chart" >/dev/null
+"$helm" show readme "$out"/chart/robots-decisions-*.tgz | grep -q "^# robots-decisions"
 echo "the chart is packaged"
 
 (cd clients/javascript && npm pack --silent --pack-destination "$out/dist" >/dev/null)
@@ -44,4 +44,4 @@ else
     grep -m 1 ERROR "$out/maven" | cut -c 1-200 >&2 || cat "$out/maven" >&2
     echo "the client for Java was NOT built by Maven" >&2
 fi
-ls "$out/dist"
+ls "$out/dist" "$out/chart"
