@@ -1,43 +1,93 @@
-import { Disallowed, Misconfigured, NotUnderstood } from './errors.js';
+import { Disallowed, Misconfigured, NotUnderstood, PermitError } from './errors.js';
+import { Lines, WAITS_FOR } from './lines.js';
 
-const FINAL = [Disallowed, Misconfigured, NotUnderstood];
+const FINAL = [Disallowed, NotUnderstood];
 
 /**
  * Navigation hooks of crawlee that wait for a permit of the client before each page, and report what came.
  *
- * A disallowed page fails without retries. Redirects by HTTP need a permit each. A browser has followed them before they can be
- * asked about: then a page fails that a redirect to a disallowed one gave. Crawlee's navigation timeout includes the wait, so
- * `maxWait` is below it.
+ * A disallowed page fails without retries. A page whose slot is within `maxWait` seconds waits for it in the crawler. One whose
+ * slot or verdict is later goes back to crawlee's queue until then, and so does one about which the service says nothing; that
+ * counts as no retry. If the service refuses the key, or is none, the crawler stops, and its requests stay in its queue.
+ *
+ * Redirects by HTTP need a permit each. A browser has followed them before they can be asked about: then a page fails that a
+ * redirect to a disallowed one gave. A hook for sessions or proxies goes before these.
  */
-export function permitHooks(client, { maxWait = 20, ...how } = {}) {
+export function permitHooks(client, { maxWait = 5, ...how } = {}) {
   /** By request: its last permit, and the URL that has it. */
   const permits = new WeakMap();
+  const lines = new Lines();
+  const stopped = new WeakSet();
 
-  async function wait(request, url) {
+  /** `came`: the page has come, by a redirect that could not be asked about. */
+  async function wait(context, url, came = false) {
+    const { request } = context;
+    const line = lines.of(url);
     try {
-      permits.set(request, { url, permit: await client.permit(url, { ...how, maxWait }) });
+      const permit = await client.permit(url, { ...how, maxWait });
+      lines.granted(line, permit.interval, maxWait);
+      permits.set(request, { url, permit });
     } catch (error) {
+      if (!(error instanceof PermitError)) throw error;
       if (FINAL.some((kind) => error instanceof kind)) request.noRetry = true;
+      else if (error instanceof Misconfigured) await stop(context, error);
+      else {
+        lines.close(line, error.seconds);
+        if (came && error.reason === 'pace') return; // it is allowed, and to fetch it again would only be another page
+        if (came || url === request.url || ['GET', 'HEAD'].includes(request.method)) aside(context, line, came ? undefined : url);
+      }
       throw error;
     }
   }
 
-  async function before({ request, page }, options) {
-    await wait(request, request.url);
+  function aside(context, line, url) {
+    context.session = undefined; // it did nothing bad
+    lines.putBack(context, line, url);
+  }
+
+  async function stop(context, error) {
+    const { crawler } = context;
+    aside(context, null);
+    if (!crawler || stopped.has(crawler)) return;
+    stopped.add(crawler);
+    crawler.log.error(`${error.message} The crawler stops; its requests stay in its queue.`);
+    crawler.stop(error.message);
+    await lines.giveBack();
+  }
+
+  async function before(context, options) {
+    const { request, page, crawler } = context;
+    lines.watch(crawler?.requestManager ?? crawler?.requestQueue);
+    const url = request.userData?.[WAITS_FOR] ?? request.url;
+    const line = lines.of(url);
+    if (!lines.enter(request, line)) {
+      aside(context, line, url);
+      throw new PermitError(`${request.url} waits for its slot.`);
+    }
+    try {
+      await wait(context, url);
+    } finally {
+      lines.answered(line);
+    }
+    if (url !== request.url) {
+      delete request.userData[WAITS_FOR];
+      options.url = url; // it goes on behind the redirect
+    }
     if (page !== undefined || options === undefined) return;
     const redirected = async (next, response) => {
       await permits.get(request).permit.report(response.statusCode, response.headers['retry-after'] ?? null);
-      await wait(request, String(next.url));
+      await wait(context, String(next.url));
     };
     options.hooks = { ...options.hooks, beforeRedirect: [...(options.hooks?.beforeRedirect ?? []), redirected] };
   }
 
-  async function after({ request, response }) {
+  async function after(context) {
+    const { request, response } = context;
     const last = permits.get(request);
     if (!last || !response) return;
     // got has properties; Playwright and Puppeteer have methods.
     const read = (name) => (typeof response[name] === 'function' ? response[name]() : response[name]);
-    if (isOther(read('url'), last.url)) await wait(request, read('url'));
+    if (isOther(read('url'), last.url)) await wait(context, read('url'), true);
     const { permit } = permits.get(request);
     permits.delete(request);
     await permit.report(read('status') ?? read('statusCode'), read('headers')?.['retry-after'] ?? null);
