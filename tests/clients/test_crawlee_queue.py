@@ -8,6 +8,7 @@ import json
 import math
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +120,14 @@ async def test_kill_in_the_middle_costs_no_page(service_url: str, tmp_path: Path
     site, gate, pages = Site(f"User-agent: *\nCrawl-delay: {PACE}\n"), Gate(service_url), 20
     async with serve(site, host=new_address()) as origin, serve(gate) as between:
         plan = plan_of(between, origin, tmp_path, pages)
+
+        def none_is_under_way(refused: int) -> bool:
+            """The gate has been closed for a while, and every page that was fetched is handled."""
+            return gate.refused >= refused and len(site.paths) - 1 == handled(tmp_path)
+
         for most, how in ((6, signal.SIGKILL), (13, signal.SIGINT)):
-            gate.most, enough = most, gate.refused + 10
-            # No page is on its way: the gate has been closed for a while.
-            await killed(
-                plan, how, lambda enough=enough: gate.refused >= enough and len(site.paths) - 1 == handled(tmp_path)
-            )
+            gate.most = most
+            await killed(plan, how, partial(none_is_under_way, gate.refused + 10))
         before, gate.most = handled(tmp_path), math.inf
         came = await crawl(plan, "queued")
     assert 0 < before < pages

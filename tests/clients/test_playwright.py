@@ -1,6 +1,6 @@
 """The guard of a page in a real Chromium: each document waits for its slot, and redirects are asked about first."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from tests.origins import serve, text
 
 WAY = ["/to-open", "/hop", "/open"]
 ROBOTS = "User-agent: *\nDisallow: /private/\nCrawl-delay: 0.1\n"
-CHAIN = {
+CHAIN: Mapping[str, str | Sequence[bytes]] = {
     "/to-private": [text(302, "", {"Location": "/private/from-redirect", **HTML})],
     "/to-open": [text(301, "", {"Location": "/hop", **HTML})],
     "/hop": [text(307, "", {"Location": "/open", **HTML})],

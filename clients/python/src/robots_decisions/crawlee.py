@@ -48,7 +48,8 @@ _log = logging.getLogger(__name__)
 class HookedCrawler(Protocol):
     """A crawler of crawlee that navigates: those for HTTP, and the one for Playwright."""
 
-    get_request_manager: Callable[[], Awaitable[RequestManager]]
+    async def get_request_manager(self) -> RequestManager:
+        """Open the queue of the crawler."""
 
     def pre_navigation_hook(self, hook: Callable[[Any], Awaitable[None]]) -> None:
         """Register a hook that runs before each navigation."""
@@ -129,7 +130,7 @@ class PermitHooks:
         async def before(context: BasicCrawlingContext) -> None:
             await self._before_navigation(installed, context)
 
-        crawler.get_request_manager = held
+        crawler.get_request_manager = held  # type: ignore[method-assign] # crawlee has no other way to wrap its queue
         crawler.pre_navigation_hook(before)
         crawler.post_navigation_hook(self._after_navigation)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, MutableMapping
-from typing import Final
+from typing import Any, Final
 
 SIGNATURE_FIELDS: Final = ("Signature-Agent", "Signature-Input", "Signature")
 """The fields of a signature. They hold for one request, and libraries carry them to the next host of a redirect."""
@@ -25,7 +25,7 @@ def signed_of(message: Mapping[str, object]) -> Mapping[str, str] | None:
     return fields
 
 
-def sign_request(method: str, headers: MutableMapping[str, str], signed: Mapping[str, str] | None) -> None:
+def sign_request(method: str, headers: MutableMapping[str, Any], signed: Mapping[str, str] | None) -> None:
     """Set the fields of a signature in place of those that the request has, which are of the page before.
 
     `headers` takes names in any case. A signature is of a GET; without one, the fields are deleted.
