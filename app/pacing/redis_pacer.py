@@ -89,7 +89,7 @@ class ReserveArguments(NamedTuple):
     """Documents a day, or 0."""
 
 
-_NUMBERS = {name: number for number, name in enumerate((*ReserveArguments._fields, "windows"), 7)}
+_NUMBERS = {f"ARG_{name.upper()}": number for number, name in enumerate((*ReserveArguments._fields, "windows"), 7)}
 
 _RESERVE = Script.load(
     __package__,
@@ -109,7 +109,7 @@ _RESERVE = Script.load(
     ROUNDS=ROUNDS,
     DOUBLINGS=DOUBLINGS,
     ATTEMPTS=ATTEMPTS,
-    **{f"ARG_{name.upper()}": number for name, number in _NUMBERS.items()},
+    **_NUMBERS,
 )
 _OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua")
 

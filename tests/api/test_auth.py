@@ -17,6 +17,7 @@ from app.api import problems
 from app.api.middleware.auth import OPEN, KeyCheck, admin, caller_of, charge
 from app.auth.keys import Scope, load_keys, new_key
 from app.auth.quotas import Quotas
+from app.identity.well_known import PUBLIC_PATHS
 from app.main.application import ROUTES
 from app.main.service import WITHOUT_KEYS, create
 from app.main.settings import Settings
@@ -124,8 +125,10 @@ async def test_an_admin_key_works_from_any_address(store_url: str, keys: Path) -
 
 async def test_only_open_paths_work_without_a_key(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
-        for path in (*OPEN, "/web/style.css"):
+        for path in (*OPEN - PUBLIC_PATHS, "/web/style.css"):
             assert (await ask(service, path=path)).status_code == 200, path
+        for path in PUBLIC_PATHS:  # no profile signs
+            assert (await ask(service, path=path)).status_code == 404, path
         for path in ("/nowhere", "/v1", "/healthz/", "/web", "/v1/robots?url=http://10.0.0.1/"):
             assert (await ask(service, path=path)).status_code == 401, path
 
@@ -328,7 +331,9 @@ async def test_loopback_hosts_are_answered(store_url: str, host: str) -> None:
         assert (await ask(service, {"Host": host})).status_code == 200
 
 
-PATHS = sorted({"/", "/web/style.css", "/openapi.json", "/nowhere", *(route.path for route in EVERY_ROUTE)})
+PATHS = sorted(
+    {"/", "/web/style.css", "/openapi.json", "/nowhere", *(route.path for route in EVERY_ROUTE)} - PUBLIC_PATHS
+)
 
 
 @pytest.mark.parametrize("path", PATHS)

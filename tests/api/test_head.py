@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from app.api.routes.check import ENVOY
+from app.identity.well_known import PUBLIC_PATHS
 from app.main.application import ROUTES
 from tests.api.raw_client import connect, serve_app
 from tests.api.service import Service, counted, running
@@ -27,8 +28,8 @@ def read_routes(answered: str) -> Iterator[str]:
 
 
 PATHS = sorted(set(read_routes("GET")))
-EMPTY = {"/v1/robots/diff", "/v1/overrides/{id}"}
-"""Routes that answer 404 here: one version is known, and no override."""
+EMPTY = {"/v1/robots/diff", "/v1/overrides/{id}", *PUBLIC_PATHS}
+"""Routes that answer 404 here: one version is known, no override, and no profile signs."""
 
 
 def asked(path: str, url: str) -> tuple[str, Mapping[str, str], Mapping[str, str]]:

@@ -234,7 +234,8 @@ def _page(wanted: list[Override], limit: int) -> list[Override]:
 
 def _override_from(id_: str, body: OverrideIn) -> Override:
     if body.id not in (None, id_):
-        raise bad_value("id", body.id, f"id is {body.id!r}, and the path has {id_!r}: leave it out, or send the same.")
+        detail = f"id is {body.id!r}, and the path has {id_!r}: leave it out, or send the same."
+        raise bad_value("id", body.id, detail, "bad-override")
     expires_at = instant_from(body.expires_at, "expires_at")
     members = body.model_dump()
     try:
