@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from app.pacing.membership import AGREED_AFTER, ANNOUNCE_INTERVAL
 from tests.engines import sentinel_url, watched
 from tests.faults.loopback import web
 from tests.faults.until import until_so
@@ -115,6 +116,8 @@ async def test_no_slot_of_a_pool_is_too_close_when_process_and_master_die(tmp_pa
                     at = number % PROCESSES
                     group.create_task(crawl.work([*urls[at:], *urls[:at]]))
                 await until_so(lambda: crawl.count(0, bound="latency") >= 20)
+                # Without the store, a process gives no slots before the fleet has agreed on ranks.
+                await asyncio.sleep(AGREED_AFTER + 2 * ANNOUNCE_INTERVAL)
                 before = len(crawl.taken)
                 processes[0].die()
                 await until_so(lambda: crawl.count(before) >= 20)
