@@ -90,7 +90,8 @@ export function permitHooks(client, { maxWait = 5, ...how } = {}) {
     if (isOther(read('url'), last.url)) await wait(context, read('url'), true);
     const { permit } = permits.get(request);
     permits.delete(request);
-    await permit.report(read('status') ?? read('statusCode'), read('headers')?.['retry-after'] ?? null);
+    const headers = read('headers');
+    await permit.report(read('status') ?? read('statusCode'), headers?.['retry-after'] ?? null, headers?.['crawler-price'] ?? null);
   }
 
   return { preNavigationHooks: [before], postNavigationHooks: [after] };

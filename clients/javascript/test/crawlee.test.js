@@ -62,6 +62,17 @@ test('a page fails that a redirect in a browser took to a disallowed one', async
   await asked.close();
 });
 
+test('the hooks report the price that a page asks for', async () => {
+  const asked = await double(allow());
+  const { preNavigationHooks, postNavigationHooks } = permitHooks(new Client(asked.url, { agent: 'A' }));
+  const request = { url: 'http://h/paid' };
+  await preNavigationHooks[0]({ request }, {});
+  const response = { url: request.url, statusCode: 402, headers: { 'crawler-price': 'USD 0.01' } }; // as got's
+  await postNavigationHooks[0]({ request, response });
+  assert.deepEqual(asked.reports.map(({ status, price, url }) => [status, price, url]), [[402, 'USD 0.01', request.url]]);
+  await asked.close();
+});
+
 test('crawlee waits for a deferred page', async () => {
   const asked = await double(defer(1.2), allow());
   const origin = await site('');
