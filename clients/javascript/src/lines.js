@@ -10,6 +10,8 @@ const [FIRST_RETRY_DELAY, LAST_RETRY_DELAY] = [0.5, 30];
 const HOLD = 30;
 /** Requests that are held: beyond these, crawlee reads none from its queue. */
 const MOST_HELD = 1000;
+/** Origins whose intervals are remembered: beyond these, those for which nobody waits are forgotten. */
+const MOST_LINES = 10_000;
 /** Seconds after which a called request that has not come is written off: another process may have it. */
 const CALL_TIMEOUT = 60;
 
@@ -35,6 +37,11 @@ class Line {
     const places = this.interval * AT_ONCE > LOOKAHEAD ? Math.max(1, Math.floor(LOOKAHEAD / this.interval)) : AT_ONCE;
     return places - this.asking - this.called.size;
   }
+
+  /** Whether nobody waits, and the origin may be asked. */
+  isIdle(now) {
+    return now >= this.opensAt && !this.waiting.length && !this.asking && !this.called.size;
+  }
 }
 
 /** Holds back the requests of crawlee's queue that wait for their origins, so that they keep no place in the crawler. */
@@ -49,7 +56,10 @@ export class Lines {
   of(url) {
     const origin = originOf(url);
     let line = this.#lines.get(origin);
-    if (!line) this.#lines.set(origin, (line = new Line()));
+    if (!line) {
+      if (this.#lines.size >= MOST_LINES) this.#forgetIdle();
+      this.#lines.set(origin, (line = new Line()));
+    }
     return line;
   }
 
@@ -116,7 +126,7 @@ export class Lines {
   async giveBack() {
     for (const line of this.#lines.values()) {
       clearTimeout(line.timer);
-      await Promise.all(line.waiting.splice(0).map((held) => this.#back(held)));
+      await Promise.all(line.waiting.splice(0).map((held) => this.#back(line, held)));
     }
   }
 
@@ -127,7 +137,7 @@ export class Lines {
     while (line.waiting.length && (line.free(now) > 0 || now - line.waiting[0].since >= HOLD)) {
       const held = line.waiting.shift();
       if (line.free(now) > 0) line.called.set(held.request.id, now);
-      void this.#back(held);
+      void this.#back(line, held);
     }
     if (line.waiting.length) {
       const next = Math.min(line.waiting[0].since + HOLD, line.opensAt > now ? line.opensAt : Infinity);
@@ -136,8 +146,21 @@ export class Lines {
     }
   }
 
-  async #back(held) {
-    this.#held -= 1;
-    await held.back();
+  #forgetIdle() {
+    const now = monotonic();
+    for (const [origin, line] of this.#lines) if (line.isIdle(now)) this.#lines.delete(origin);
+  }
+
+  /** Give a request back to crawlee's queue; if its storage fails, hold it for a while. */
+  async #back(line, held) {
+    try {
+      await held.back();
+      this.#held -= 1;
+    } catch {
+      line.called.delete(held.request.id);
+      this.close(line); // or the next attempt would be at once
+      line.waiting.push({ ...held, since: monotonic() });
+      this.call(line);
+    }
   }
 }
