@@ -1,10 +1,15 @@
 """The directory of public keys and the card, under the host of an identity: sites get them to verify signatures."""
 
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter, Request, Response
 
 from app.api.problems import Problem
 from app.api.services import services_of
 from app.identity.well_known import CARD_PATH, DIRECTORY_PATH
+
+if TYPE_CHECKING:
+    from app.identity.directory import Identity
 
 router = APIRouter()
 
@@ -14,31 +19,29 @@ def _host(request: Request) -> str:
     return request.headers.get("host", "").lower().removesuffix(":443")
 
 
-def _unknown(host: str) -> Problem:
-    detail = (
-        f"No profile of AGENTS_FILE has signature_agent = 'https://{host[:100]}'. Behind a proxy or a CDN, make it "
-        "forward the Host header unchanged."
-    )
-    return Problem(404, "not-found", detail)
+def _identity(request: Request) -> "Identity":
+    """The identity under the host of the request. Raises Problem."""
+    host = _host(request)
+    identity = services_of(request).identities().get(host)
+    if identity is None:
+        raise Problem(
+            404,
+            "not-found",
+            f"No profile of AGENTS_FILE has signature_agent = 'https://{host[:100]}'. Behind a proxy or a CDN, make it "
+            "forward the Host header unchanged.",
+        )
+    return identity
 
 
 async def key_directory(request: Request) -> Response:
     """The public keys of the host's identity, signed with each of them."""
-    services, host = services_of(request), _host(request)
-    identity = services.identities().get(host)
-    if identity is None:
-        raise _unknown(host)
-    body, headers = identity.directory.at(services.now().timestamp())
+    body, headers = _identity(request).directory.at(services_of(request).now().timestamp())
     return Response(body, headers=dict(headers))
 
 
 async def signature_agent_card(request: Request) -> Response:
     """Who the crawler of the host's identity is."""
-    services, host = services_of(request), _host(request)
-    identity = services.identities().get(host)
-    if identity is None:
-        raise _unknown(host)
-    return Response(identity.card, media_type="application/json", headers={"Cache-Control": "max-age=3600"})
+    return Response(_identity(request).card, media_type="application/json", headers={"Cache-Control": "max-age=3600"})
 
 
 router.add_api_route(DIRECTORY_PATH, key_directory, include_in_schema=False)
