@@ -9,6 +9,7 @@ import pytest
 from app.archive.archive import Archive
 from app.archive.object_store import ObjectStore
 from app.archive.places import files_at
+from tests.archive.stuck import Stuck
 
 
 @pytest.fixture
@@ -28,3 +29,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def archive(place: str) -> Archive:
     return Archive(files_at(place))
+
+
+@pytest.fixture
+def stuck(tmp_path: Path) -> Iterator[Stuck]:
+    folder = Stuck(tmp_path)
+    yield folder
+    folder.released.set()

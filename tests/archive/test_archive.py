@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from datetime import UTC, datetime
@@ -38,6 +38,7 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Access, Successful
 from tests.api.service import START, Service, counted, running
 from tests.archive.spans import ACCESSES, BOT, DOWN, NOW, SITE, A, B, folder_name, found, origins, write
+from tests.archive.stuck import Stuck
 from tests.cli.command import run
 from tests.faults.until import until, until_so
 from tests.origins import serve, text
@@ -179,25 +180,6 @@ LINE = span_of(SITE, found(A, 1))[0].line()
 def test_a_foreign_line_is_no_span(line: bytes) -> None:
     assert read_span(LINE) == span_of(SITE, found(A, 1))[0]
     assert read_span(line) is None
-
-
-class Stuck(Folder):
-    """A folder that takes nothing until it is released."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.released = threading.Event()
-
-    def put(self, files: Mapping[str, bytes]) -> None:
-        self.released.wait(30)
-        super().put(files)
-
-
-@pytest.fixture
-def stuck(tmp_path: Path) -> Iterator[Stuck]:
-    folder = Stuck(tmp_path)
-    yield folder
-    folder.released.set()
 
 
 async def test_what_waits_for_a_slow_archive_is_bounded(stuck: Stuck, caplog: pytest.LogCaptureFixture) -> None:

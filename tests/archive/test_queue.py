@@ -2,9 +2,8 @@
 
 import asyncio
 import signal
-import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,31 +23,11 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from tests.api.service import counted, running
 from tests.archive.spans import DOWN, NOW, SITE, A, B, found, write
+from tests.archive.stuck import Stuck
 from tests.cli.command import run
 from tests.faults.until import until, until_so
 from tests.origins import serve, text
 from tests.service_process import started
-
-
-class Stuck(Folder):
-    """A folder that takes nothing until it is released."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.released = threading.Event()
-        self.writes = 0
-
-    def put(self, files: Mapping[str, bytes]) -> None:
-        self.writes += 1
-        assert self.released.wait(20), "it was not released"
-        super().put(files)
-
-
-@pytest.fixture
-def stuck(tmp_path: Path) -> Iterator[Stuck]:
-    folder = Stuck(tmp_path)
-    yield folder
-    folder.released.set()
 
 
 def site(number: int, name: str = "h") -> Origin:

@@ -500,7 +500,11 @@ async def test_a_fetch_that_finds_its_address_full_is_busy() -> None:
         )
         await origin.left()
     assert [result for result in found if not isinstance(result, Busy)] == [Fetched(Unreachable(Cause.TIMEOUT))] * 4
-    assert ["(FETCHES_PER_ADDRESS)" in str(result) for result in found if isinstance(result, Busy)] == [True]
+    [busy] = [str(result) for result in found if isinstance(result, Busy)]
+    assert busy == (
+        "4 fetches from 127.0.0.1, which the host shares with others, are under way (FETCHES_PER_ADDRESS), and none "
+        "ended in time; retry in 2 s."
+    )
 
 
 async def test_a_fetch_beyond_the_queue_is_rejected_at_once() -> None:
