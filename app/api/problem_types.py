@@ -69,7 +69,9 @@ _TYPES = (
     ProblemType("internal-server-error", 500, "The service failed unexpectedly."),
     ProblemType("deferred", 503, "The page may not be fetched yet: the verdict defer; see Retry-After.", "/v1/check"),
     ProblemType(
-        "busy", 503, "The fetch queue, or the address of the origin, has no room, so it was not asked; see Retry-After."
+        "busy",
+        503,
+        "The fetch queue is full, or too many fetches from the origin's address are under way; see Retry-After.",
     ),
     ProblemType("overloaded", 503, "The process is too busy for new work; see Retry-After."),
     ProblemType("not-ready", 503, "The service is starting or stopping; see Retry-After."),

@@ -33,7 +33,7 @@ ARCHIVE_WAIT = 2.0
 Archived = Callable[[float], Awaitable[None]]
 """Writes the versions that were noted so far, for so many seconds at most.
 
-It is awaited before lines are written, so that of a process that is killed, the log has no line whose version is lost.
+It is awaited before lines are written, so that the log of a process that is killed names no version that is lost.
 """
 
 _log = logging.getLogger(__name__)
