@@ -5,23 +5,22 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from app.fetch.exchange import Exchange
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import (
     CONNECTIONS_PER_ADDRESS,
-    AddressBusy,
     AddressRefused,
-    Connect,
     HostsShareAddress,
     NameNotResolved,
     Network,
     Resolver,
     TlsFailed,
-    connect,
 )
 from app.fetch.profile import FetchProfile
 from app.fetch.queue import FetchQueue
+from app.fetch.race import AddressBusy
 from app.fetch.response import (
     ACCEPT_ENCODING,
     REDIRECTS,
@@ -35,6 +34,7 @@ from app.fetch.response import (
     read_validators,
     sets_cookie,
 )
+from app.fetch.sockets import Connect, connect
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import (
     DETAIL_LIMIT,
@@ -186,10 +186,10 @@ class Fetcher:
 
     async def _ask(self, walk: _Walk, validators: Validators, deadline: float) -> Fetched | _Redirect:
         conditions = _conditions(validators)
-        exchange = Exchange(self._request(walk, conditions), body_of)
+        exchange_of = partial(Exchange, self._request(walk, conditions), body_of)
         origin = walk.target.origin
         tls = self._ssl_context if origin.scheme == "https" else None
-        async with await self._network.open(exchange, origin.host, origin.port, tls, deadline):
+        async with self._network.open(exchange_of, origin.host, origin.port, tls, deadline) as exchange:
             try:
                 await exchange.closed.wait()
             finally:

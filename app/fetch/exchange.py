@@ -44,7 +44,7 @@ BodyOf = Callable[[int, Headers], Body | None]
 
 
 class Exchange(asyncio.BufferedProtocol):
-    """Sends `request` once connected, reads the head of the response and the body that `body_of` returns, and closes.
+    """Sends `request` when told to, reads the head of the response and the body that `body_of` returns, and closes.
 
     `closed` is set once the connection is closed. `failure` then says why the response is not complete, None if it is,
     and `detail` what is wrong with it.
@@ -68,6 +68,11 @@ class Exchange(asyncio.BufferedProtocol):
         self._framing: _Framing = _UntilClose()
         self._over = False
 
+    def begin(self) -> None:
+        """Send the request, unless the connection is over already."""
+        if not (self._over or self.closed.is_set()):
+            self._transport.write(self._request)
+
     # asyncio calls these.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -81,7 +86,6 @@ class Exchange(asyncio.BufferedProtocol):
             lenient_headers=True,
             lenient_version=True,
         )
-        self._transport.write(self._request)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         return self._buffer

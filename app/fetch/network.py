@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import chain, islice, zip_longest
@@ -23,6 +23,8 @@ from typing import Any, TypeAlias
 
 from app.fetch.exchange import Exchange, tls_detail
 from app.fetch.guard import Address, AddressGuard, unmapped
+from app.fetch.race import AddressBusy, Attempt, Progress, Race
+from app.fetch.sockets import Connect, connect
 from robots_core.robots.access import Busy
 
 Resolver: TypeAlias = Callable[[str], Awaitable[Sequence[Address]]]
@@ -50,10 +52,6 @@ class AddressRefused(Exception):
     def __init__(self, host: str, address: Address) -> None:
         super().__init__(f"{host!r} resolves to {address}, which may not be fetched from")
         self.address = address
-
-
-class AddressBusy(Exception):
-    """No connection was tried: to every address of the host, the permitted number of connections stayed open."""
 
 
 class HostsShareAddress(Busy):
@@ -141,24 +139,6 @@ class _AddressSlots:
     users: int = 0
 
 
-Connect: TypeAlias = Callable[
-    [asyncio.BufferedProtocol, str, int, ssl.SSLContext | None, str], Awaitable[asyncio.Transport]
-]
-"""Opens a connection to an address and port for a protocol, with TLS for the host if there is a context.
-
-Raises OSError, of which ssl.SSLError is a kind.
-"""
-
-
-async def connect(
-    protocol: asyncio.BufferedProtocol, address: str, port: int, tls: ssl.SSLContext | None, host: str
-) -> asyncio.Transport:
-    """A Connect that uses the event loop's sockets."""
-    loop, name = asyncio.get_running_loop(), None if tls is None else host
-    transport, _ = await loop.create_connection(lambda: protocol, address, port, ssl=tls, server_hostname=name)
-    return transport
-
-
 class Network:
     """Connects to hosts, behind the guard; `connect` connects to addresses that it admits."""
 
@@ -181,31 +161,26 @@ class Network:
         """The number of addresses that have a connection or a fetch that waits for one."""
         return len(self._slots)
 
+    @asynccontextmanager
     async def open(
-        self, exchange: Exchange, host: str, port: int, tls: ssl.SSLContext | None, deadline: float
-    ) -> AsyncExitStack:
-        """Connect to an admitted address of `host`, with TLS if there is a context; the result closes the connection.
+        self, exchange_of: Callable[[], Exchange], host: str, port: int, tls: ssl.SSLContext | None, deadline: float
+    ) -> AsyncIterator[Exchange]:
+        """Connect to an admitted address of `host`, with TLS if there is a context; the block has its exchange.
 
-        The caller's time ends at `deadline` (the event loop's time); an address that is followed by others gets a share
-        of it, for the handshake, too. Raises NameNotResolved, AddressRefused, AddressBusy, TlsFailed, OSError, and
-        TimeoutError.
+        Every address that is tried gets an exchange of its own. At the end of the block, all connections are closed.
+        `deadline` (the event loop's time) is when the caller gives up. Raises NameNotResolved, AddressRefused,
+        AddressBusy, TlsFailed and OSError.
         """
-        now = asyncio.get_running_loop().time
         addresses = self._admitted(host, await self._resolve(host))
-        failure: Exception = OSError(f"{host!r} has no address")
-        for left in range(len(addresses), 0, -1):
-            # An address that swallows packets must not use up the time of the others: every attempt but the last gets
-            # an equal share of the time left, and one more share remains for the request itself.
-            until = now() + (deadline - now()) / (left + 1) if left > 1 else deadline
-            try:
-                return await self._open(exchange, addresses[-left], port, tls, host, until)
-            except (AddressBusy, OSError) as error:
-                # An address that was not tried might have answered, so the failures of the others do not count.
-                failure = failure if isinstance(failure, AddressBusy) else error
+        race = Race(deadline)
+
+        def attempt(address: Address) -> Attempt:
+            return lambda progress: self._attempt(progress, exchange_of(), address, port, tls, host, deadline)
+
         try:
-            raise failure
+            yield await race.first([attempt(address) for address in addresses])
         finally:
-            del failure  # or this frame is in a cycle with an exception, which refers to it
+            await race.aclose()
 
     async def _resolve(self, host: str) -> Sequence[Address]:
         try:
@@ -232,22 +207,27 @@ class Network:
             raise AddressRefused(host, refused)
         return _alternate_families([unmapped(address) for address in found])[:ADDRESSES_TRIED]
 
-    async def _open(
-        self, exchange: Exchange, address: Address, port: int, tls: ssl.SSLContext | None, host: str, until: float
-    ) -> AsyncExitStack:
-        async with AsyncExitStack() as opened:
-            await opened.enter_async_context(self._slot(address, until))
+    async def _attempt(
+        self,
+        progress: Progress,
+        exchange: Exchange,
+        address: Address,
+        port: int,
+        tls: ssl.SSLContext | None,
+        host: str,
+        deadline: float,
+    ) -> None:
+        """Connect, and hold the connection until it is closed."""
+        async with self._slot(address, deadline):
+            connected = await self._connect(address, port)
+            progress.connected = True
+            transport = await _handed_over(connected, exchange, tls, host)
             try:
-                async with asyncio.timeout_at(until):
-                    transport = await self._connect(exchange, str(address), port, tls, host)
-            except ssl.SSLError as error:
-                raise TlsFailed(tls_detail(error)) from None
-            except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
-                if tls is None:
-                    raise
-                raise HandshakeEnded("the connection was closed during the TLS handshake") from None
-            opened.push_async_callback(_close, transport, exchange)
-            return opened.pop_all()
+                if progress.won(exchange):
+                    await exchange.closed.wait()
+            finally:
+                transport.abort()
+                await exchange.closed.wait()
 
     @asynccontextmanager
     async def _slot(self, address: Address, until: float) -> AsyncIterator[None]:
@@ -276,9 +256,20 @@ class Network:
                 del self._slots[address]
 
 
-async def _close(transport: asyncio.Transport, exchange: Exchange) -> None:
-    transport.abort()
-    await exchange.closed.wait()
+async def _handed_over(
+    connected: socket.socket, exchange: Exchange, tls: ssl.SSLContext | None, host: str
+) -> asyncio.Transport:
+    """The transport of an exchange over the socket, after the TLS handshake if there is a context."""
+    loop, name = asyncio.get_running_loop(), None if tls is None else host
+    try:
+        transport, _ = await loop.create_connection(lambda: exchange, sock=connected, ssl=tls, server_hostname=name)
+    except ssl.SSLError as error:
+        raise TlsFailed(tls_detail(error)) from None
+    except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
+        if tls is None:
+            raise
+        raise HandshakeEnded("the connection was closed during the TLS handshake") from None
+    return transport
 
 
 def _alternate_families(addresses: Sequence[Address]) -> list[Address]:

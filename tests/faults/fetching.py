@@ -7,17 +7,20 @@ assert wire.tried == [PUBLIC]
 """
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 import psutil
+import pytest
 
 from app.fetch.client import Fetcher
-from app.fetch.guard import AddressGuard, PortPolicy
-from app.fetch.network import Resolver, connect
+from app.fetch.exchange import Exchange
+from app.fetch.guard import Address, AddressGuard, PortPolicy
+from app.fetch.network import Resolver
 from app.fetch.profile import FetchProfile
+from app.fetch.sockets import connect
 from tests.faults.until import until_so
 from tests.origins import NO_TLS, LoopbackOrigin
 
@@ -27,47 +30,24 @@ PUBLIC = "93.184.216.34"
 
 
 class Wire:
-    """Connects the public address of each origin to loopback, and refuses all others; counts above TLS, below HTTP."""
+    """Connects the public address of each origin to loopback, and refuses all others."""
 
     def __init__(self, routes: Mapping[str, LoopbackOrigin]) -> None:
-        self._routes = {address: str(origin.address) for address, origin in routes.items()}
+        self._routes = {address: origin.address for address, origin in routes.items()}
+        self._connected: list[socket.socket] = []
         self.tried: list[str] = []
-        self.received = 0
-        self.open_now = 0
 
-    async def __call__(
-        self, protocol: asyncio.BufferedProtocol, address: str, port: int, tls: ssl.SSLContext | None, host: str
-    ) -> asyncio.Transport:
-        self.tried.append(address)
-        if address not in self._routes:
+    @property
+    def open_now(self) -> int:
+        """The connections that are not closed."""
+        return sum(connected.fileno() >= 0 for connected in self._connected)
+
+    async def __call__(self, address: Address, port: int) -> socket.socket:
+        self.tried.append(str(address))
+        if str(address) not in self._routes:
             raise ConnectionRefusedError(f"nothing listens at {address}")
-        return await connect(_Counted(protocol, self), self._routes[address], port, tls, host)
-
-
-class _Counted(asyncio.BufferedProtocol):
-    """Passes everything on to a protocol."""
-
-    def __init__(self, protocol: asyncio.BufferedProtocol, wire: Wire) -> None:
-        self._protocol = protocol
-        self._wire = wire
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._wire.open_now += 1
-        self._protocol.connection_made(transport)
-
-    def get_buffer(self, sizehint: int) -> Any:
-        return self._protocol.get_buffer(sizehint)
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._wire.received += nbytes
-        self._protocol.buffer_updated(nbytes)
-
-    def eof_received(self) -> bool | None:
-        return self._protocol.eof_received()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._wire.open_now -= 1
-        self._protocol.connection_lost(exc)
+        self._connected.append(await connect(self._routes[str(address)], port))
+        return self._connected[-1]
 
 
 def fetcher(
@@ -97,6 +77,21 @@ async def nothing_left() -> AsyncIterator[None]:
     async with asyncio.timeout(60):  # fail instead of hanging the suite
         yield
     await until_so(lambda: asyncio.all_tasks() <= tasks and _sockets() <= sockets)
+
+
+@contextmanager
+def received() -> Iterator[list[int]]:
+    """The sizes of what fetches receive in the block, above TLS and below HTTP."""
+    sizes: list[int] = []
+    updated = Exchange.buffer_updated
+
+    def count(exchange: Exchange, nbytes: int) -> None:
+        sizes.append(nbytes)
+        updated(exchange, nbytes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Exchange, "buffer_updated", count)
+        yield sizes
 
 
 def _sockets() -> set[int]:

@@ -34,7 +34,7 @@ from robots_core.robots.access import (
 )
 from robots_core.robots.judge import recognise_challenge
 from tests.core.alike import assert_word_decides_alike
-from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher, nothing_left
+from tests.faults.fetching import PUBLIC, SITE, Wire, fetcher, nothing_left, received
 from tests.faults.hostile_replies import (
     BROTLI,
     CHUNKED,
@@ -340,10 +340,11 @@ async def outcome(row: Row) -> Fetched:
     async with serve(*row.replies, at_once=row.at_once) as origin:
         wire = Wire({PUBLIC: origin})
         ours = fetcher(NAMES, wire, timeout=row.within)
-        fetched = recognise_challenge(await ours.fetch(origin.named(SITE), row.validators))
+        with received() as sizes:
+            fetched = recognise_challenge(await ours.fetch(origin.named(SITE), row.validators))
         assert wire.open_now == ours.queue.in_flight == ours.queue.waiting == 0
         await origin.left()
-    assert wire.received <= row.read_limit
+    assert sum(sizes) <= row.read_limit
     if not isinstance(fetched.access, NotModified):
         assert_word_decides_alike(fetched.access)
     return fetched
@@ -435,10 +436,11 @@ async def over_tls(server: ssl.SSLContext, client: ssl.SSLContext, reply: Reply 
     """The outcome for an origin with one context and a client with the other."""
     async with nothing_left(), serve(reply, tls=server) as origin:
         wire = Wire({PUBLIC: origin})
-        fetched = await fetcher(NAMES, wire, tls=client).fetch(origin.named(SITE))
+        with received() as sizes:
+            fetched = await fetcher(NAMES, wire, tls=client).fetch(origin.named(SITE))
         assert wire.open_now == 0
         await origin.left()
-    assert wire.received <= WHOLE
+    assert sum(sizes) <= WHOLE
     assert len(origin.requests) == isinstance(fetched.access, Successful)
     return fetched
 

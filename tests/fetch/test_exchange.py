@@ -28,6 +28,8 @@ class Pipe(asyncio.Transport):
         self.sent = b""
         self.paused = False
         protocol.connection_made(self)
+        assert self.sent == b""
+        protocol.begin()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.sent += data

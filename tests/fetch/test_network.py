@@ -5,10 +5,10 @@ import gc
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from ipaddress import ip_address, ip_network
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,7 +17,6 @@ from app.fetch.guard import Address, AddressGuard
 from app.fetch.network import (
     CONNECTIONS_PER_ADDRESS,
     MOST_ADDRESSES,
-    AddressBusy,
     AddressRefused,
     NameNotResolved,
     Network,
@@ -25,62 +24,64 @@ from app.fetch.network import (
     SystemResolver,
     TlsFailed,
 )
+from app.fetch.race import AddressBusy
+from app.fetch.sockets import connect
 from robots_core.robots.access import Busy
-from tests.origins import NO_TLS, Names
+from tests.faults.until import until_so
+from tests.origins import Authority, LoopbackOrigin, Names, serve, text
 
 NAME = "www.example.com"
 
 
 class Sockets:
-    """A Connect that records addresses; `dead` ones refuse, `silent` ones never answer, and the TLS of others fails."""
+    """A Connect that records addresses; `dead` ones refuse, `silent` ones never answer, others lead to `server`.
 
-    def __init__(self, dead: Sequence[str] = (), silent: Sequence[str] = (), untrusted: Sequence[str] = ()) -> None:
+    Without a server, they lead to one that says nothing.
+    """
+
+    other_ends: ClassVar[list[socket.socket]] = []
+
+    def __init__(
+        self, dead: Sequence[str] = (), silent: Sequence[str] = (), server: LoopbackOrigin | None = None
+    ) -> None:
         self._dead = dead
         self._silent = silent
-        self._untrusted = untrusted
+        self._server = server
         self.tried: list[str] = []
-        self.names: list[str | None] = []
 
-    async def __call__(
-        self, protocol: asyncio.BufferedProtocol, address: str, port: int, tls: ssl.SSLContext | None, host: str
-    ) -> asyncio.Transport:
-        self.tried.append(address)
-        self.names.append(None if tls is None else host)
-        if address in self._dead:
+    async def __call__(self, address: Address, port: int) -> socket.socket:
+        self.tried.append(str(address))
+        if str(address) in self._dead:
             raise ConnectionRefusedError(f"{address} refused the connection")
-        if address in self._silent:
+        if str(address) in self._silent:
             await asyncio.Event().wait()
-        if address in self._untrusted:
-            raise ssl.SSLCertVerificationError("self-signed certificate")
-        return SilentServer(protocol)
+        if self._server is not None:
+            return await connect(self._server.address, self._server.port)
+        ours, other = socket.socketpair()
+        self.other_ends.append(other)
+        return ours
 
 
-class SilentServer(asyncio.Transport):
-    """A connection to a server that says nothing."""
-
-    def __init__(self, protocol: asyncio.BufferedProtocol) -> None:
-        super().__init__()
-        self._protocol = protocol
-        self._closed = False
-        protocol.connection_made(self)
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        pass
-
-    def abort(self) -> None:
-        if not self._closed:
-            self._closed = True
-            asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
+@pytest.fixture(autouse=True)
+def other_ends() -> Iterator[None]:
+    """Close the other ends of the sockets of a test."""
+    yield
+    while Sockets.other_ends:
+        Sockets.other_ends.pop().close()
 
 
 async def opened(
     network: Network, host: str, port: int = 80, *, within: float = 5.0, tls: ssl.SSLContext | None = None
 ) -> AsyncExitStack:
     """An open connection to the host; raises as `Network.open`."""
-    exchange = Exchange(b"", lambda _status, _headers: None)
-    deadline = asyncio.get_running_loop().time() + within
+    deadline, stack = asyncio.get_running_loop().time() + within, AsyncExitStack()
     async with asyncio.timeout_at(deadline):
-        return await network.open(exchange, host, port, tls, deadline)
+        await stack.enter_async_context(network.open(exchange_of, host, port, tls, deadline))
+    return stack
+
+
+def exchange_of() -> Exchange:
+    return Exchange(b"", lambda _status, _headers: None)
 
 
 async def ask(resolver: Resolver, name: str) -> Sequence[Address]:
@@ -228,20 +229,22 @@ async def test_a_full_address_does_not_delay_another_name() -> None:
 
 
 async def test_a_tls_failure_is_the_hosts_and_no_other_address_is_tried() -> None:
-    sockets = Sockets(untrusted=["93.184.216.34"])
-    network = network_of(["93.184.216.34", "93.184.216.35"], sockets)
-    with pytest.raises(TlsFailed):
-        await opened(network, NAME, 443, tls=NO_TLS)
+    authority = Authority()
+    async with serve(text(200), tls=authority.server_context(NAME)) as server:
+        sockets = Sockets(server=server)
+        network = network_of(["93.184.216.34", "93.184.216.35"], sockets)
+        with pytest.raises(TlsFailed, match="an authority that is not trusted"):
+            await opened(network, NAME, 443, tls=Authority().client_context())
+        await server.left()
     assert sockets.tried == ["93.184.216.34"]
-    assert sockets.names == [NAME]
+    assert authority.requested_names == [NAME]
     assert network.addresses_in_use == 0
 
 
 async def test_a_connection_that_is_given_up_releases_its_slot() -> None:
     network = network_of(["93.184.216.34"], Sockets(silent=["93.184.216.34"]))
     tasks = [asyncio.create_task(opened(network, NAME)) for _ in range(CONNECTIONS_PER_ADDRESS + 2)]
-    await asyncio.sleep(0)
-    assert network.addresses_in_use == 1
+    await until_so(lambda: network.addresses_in_use == 1)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
