@@ -1,6 +1,6 @@
 """The JSON of what is decided about one item of many: an answer, or a problem in its place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -25,12 +25,15 @@ def holding(encode: Callable[[R], bytes], held: HeldAnswers) -> Callable[[R], by
     return lambda result: held.hold(encode(result))
 
 
-def read_fields(names: str | None) -> set[str] | None:
-    """The members that the answers shall have, of a list with commas; None for all. Raises Problem."""
+def read_fields(names: str | None) -> Sequence[str] | None:
+    """The members that the answers shall have, in their order there, of a list with commas; None for all.
+
+    Raises Problem.
+    """
     if names is None:
         return None
     known = AnswerOut.model_fields
     wanted = set(names.split(","))
     for name in wanted.difference(known):
         raise bad_value("fields", name, unknown_name("member", name, known), "bad-request")
-    return wanted
+    return [name for name in known if name in wanted]

@@ -152,6 +152,16 @@ def test_cached_fragments_give_the_same_json(answers: list[Decision]) -> None:
         AnswerOut.model_validate_json(encoded)
 
 
+@given(st.lists(questions, min_size=2, max_size=6), st.sets(st.sampled_from(list(AnswerOut.model_fields))))
+def test_chosen_members_are_those_of_the_whole_answer(answers: list[Decision], chosen: set[str]) -> None:
+    encoder = AnswerEncoder()
+    fields = [name for name in AnswerOut.model_fields if name in chosen]
+    for given_ in (*answers, *answers):
+        expected = {name: value for name, value in json.loads(whole(given_)).items() if name in chosen}
+        assert list(json.loads(encoder.encode(given_, fields)).items()) == list(expected.items())
+        assert encoder.encode(given_) == whole(given_)  # a choice leaves nothing behind in what is cached
+
+
 def test_parts_of_as_many_files_stay_as_are_parsed() -> None:
     encoder = AnswerEncoder()
     for _ in range(2):

@@ -5,10 +5,10 @@ answers from one revision of a file for the same agent and rule differ only in t
 without a revision is encoded afresh.
 """
 
-from collections.abc import Hashable, Mapping
-from functools import lru_cache
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from pydantic_core import to_json
@@ -33,19 +33,24 @@ _OVERHEAD: Final = 2000  # bytes of an entry besides its JSON: the key, the obje
 _Members = dict[str, object]
 """Members of a JSON object, in order. Values other than strings, integers, booleans and null are fragments."""
 
-_APART: Final = ("url", "purposes", "sitemaps", "more_sitemaps", "robots")
+_APART: Final = frozenset({"url", "purposes", "sitemaps", "more_sitemaps", "robots"})
 """Members that rows do not share; `edge`, the last one, is not shared either."""
 
 _USAGE: Final = codes_of(USAGE_KEYS)
 
 
-class _Row(NamedTuple):
+class _Row:
     """The members of an answer, with null for those that rows do not share, from `since` until `until` (Unix)."""
 
-    members: _Members
-    digest: bytes
-    since: float
-    until: float
+    def __init__(self, members: _Members, since: float, until: float) -> None:
+        self.members = members
+        self.since = since
+        self.until = until
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The digest of the members, which no batch needs."""
+        return content_digest(msgspec.json.encode(self.members))
 
 
 class _File:
@@ -58,10 +63,14 @@ class _File:
         self.sitemaps = sitemaps
         self.more_sitemaps = more_sitemaps
         self.facts = facts
-        lasting = {name: value for name, value in facts.items() if name not in VOLATILE}
-        self.digest = content_digest(msgspec.json.encode([sitemaps, more_sitemaps, lasting]))
         self.states_usage = states_usage
         self._encoded: tuple[int, int, msgspec.Raw] | None = None
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The digest of the sitemaps and the facts, VOLATILE ones apart."""
+        lasting = {name: value for name, value in self.facts.items() if name not in VOLATILE}
+        return content_digest(msgspec.json.encode([self.sitemaps, self.more_sitemaps, lasting]))
 
     def facts_at(self, freshness: Freshness) -> msgspec.Raw:
         """The facts with the age and the recheck time of `freshness`."""
@@ -86,15 +95,16 @@ class AnswerEncoder:
         sizes, entries = zip(self._rows.usage, self._files.usage, strict=True)
         return sum(sizes), sum(entries)
 
-    def encode(self, decision: Decision, fields: set[str] | None = None, *, explained: bool = False) -> bytes:
-        """Encode the answer to `GET /v1/allowed`, with its details if `explained`; only `fields`, unless None."""
+    def encode(self, decision: Decision, fields: Sequence[str] | None = None, *, explained: bool = False) -> bytes:
+        """Encode the answer to `GET /v1/allowed`, with its details if `explained`.
+
+        Unless None, it has only `fields`, which are in the order of an answer's members.
+        """
         if explained or not _has_fragments(decision):
-            return answer_out(decision, explained=explained).model_dump_json(include=fields).encode()
+            include = None if fields is None else set(fields)
+            return answer_out(decision, explained=explained).model_dump_json(include=include).encode()
         row, file = self._cached(decision)
-        members = self._members(decision, row, file, fields is None or "robots" in fields)
-        if fields is not None:
-            members = {name: value for name, value in members.items() if name in fields}
-        return msgspec.json.encode(members)
+        return msgspec.json.encode(self._members(decision, row, file, fields))
 
     def encode_tagged(self, decision: Decision, *, explained: bool) -> tuple[bytes, EntityTag]:
         """Encode the answer to `GET /v1/allowed`, and make its tag of what it says, but for VOLATILE members."""
@@ -103,23 +113,34 @@ class AnswerEncoder:
             lasting = out.model_dump_json(exclude={"robots": set(VOLATILE)})
             return out.model_dump_json().encode(), tag_of(lasting.encode())
         row, file = self._cached(decision)
-        members = self._members(decision, row, file, True)
+        members = self._members(decision, row, file, None)
         own = [members.get(name) for name in ("url", "purposes", "edge")]
         return msgspec.json.encode(members), tag_of(row.digest, file.digest, msgspec.json.encode(own))
 
-    def _members(self, decision: Decision, row: _Row, file: _File, with_robots: bool) -> _Members:
-        members = row.members.copy()
-        members["url"] = decision.question.target.url
-        if decision.purposes is None:
-            del members["purposes"]
-        else:
-            members["purposes"] = _purposes(decision.purposes)
-        members["sitemaps"], members["more_sitemaps"] = file.sitemaps, file.more_sitemaps
-        if with_robots and decision.cached.freshness is not None:
-            members["robots"] = file.facts_at(decision.cached.freshness)
-        if decision.edge is not None:
+    def _members(self, decision: Decision, row: _Row, file: _File, fields: Sequence[str] | None) -> _Members:
+        shared = row.members
+        members = shared.copy() if fields is None else {name: shared[name] for name in fields if name in shared}
+        if not members.keys().isdisjoint(_APART):
+            self._fill(members, decision, file)
+        if decision.edge is not None and (fields is None or "edge" in fields):
             members["edge"] = _edge(decision.edge)
         return members
+
+    def _fill(self, members: _Members, decision: Decision, file: _File) -> None:
+        """Set those of _APART that are among the members."""
+        if "url" in members:
+            members["url"] = decision.question.target.url
+        if "purposes" in members:
+            if decision.purposes is None:
+                del members["purposes"]
+            else:
+                members["purposes"] = _purposes(decision.purposes)
+        if "sitemaps" in members:
+            members["sitemaps"] = file.sitemaps
+        if "more_sitemaps" in members:
+            members["more_sitemaps"] = file.more_sitemaps
+        if "robots" in members and decision.cached.freshness is not None:
+            members["robots"] = file.facts_at(decision.cached.freshness)
 
     def _cached(self, decision: Decision) -> tuple[_Row, _File]:
         question, cached, revision = decision.question, decision.cached, decision.revision
@@ -161,7 +182,7 @@ def _parts(decision: Decision) -> tuple[_Row, _File]:
     members |= dict.fromkeys(_APART)
     change = decision.valid_until
     since, until = (-inf, inf) if change is None else (decision.at.timestamp(), change.timestamp())
-    return _Row(members, content_digest(msgspec.json.encode(members)), since, until), file
+    return _Row(members, since, until), file
 
 
 @lru_cache(1024)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from app.api.answers.encoding import AnswerEncoder
-from app.api.answers.schema import ExplainedRowOut, ExtensionOut, ProblemOut, RobotsOut, RowOut
+from app.api.answers.schema import AnswerOut, ExplainedRowOut, ExtensionOut, ProblemOut, RobotsOut, RowOut
 from app.api.answers.serialize import answer_out, robots_out
 from app.api.schemas.robots_file import RobotsGroupOut
 from app.decisions.evaluate import Decision, Question
@@ -40,7 +40,7 @@ TEST_ROOM = 15 * 1024 * 1024
 """Bytes of answer after which the rows that remain are left out; the last one may take some more."""
 
 
-_PLAIN: Final = set(RowOut.model_fields) - {"group"}
+_PLAIN: Final = [name for name in AnswerOut.model_fields if name in RowOut.model_fields and name != "group"]
 _EXPLAINED: Final = set(ExplainedRowOut.model_fields)
 
 
