@@ -57,9 +57,11 @@ docs: build/tools/.installed ## the documentation as a site, in build/docs/html;
 	@build/tools/venv/bin/python -m tests.docs.search build/docs/html
 	@echo "build/docs/html/index.html"
 
-generate: $(VENV)/.service ## openapi.json, and the README of the chart
-	$(BIN)/python -m app openapi > openapi.json
-	PYTHONPATH=. $(BIN)/python -m tests.deploy.chart_readme > deploy/helm/robots-decisions/README.md
+# Each file is replaced when it is complete, so that a command that fails leaves the one that was there.
+generate: $(VENV)/.dev ## openapi.json, and the README of the chart
+	@mkdir -p build
+	$(BIN)/python -m app openapi > build/generated && mv build/generated openapi.json
+	PYTHONPATH=. $(BIN)/python -m tests.deploy.chart_readme > build/generated && mv build/generated deploy/helm/robots-decisions/README.md
 
 screenshot: $(VENV)/.dev ## the picture of the page in README.md, taken from the page itself
 	@sh tests/browser/install-chromium.sh
@@ -128,7 +130,7 @@ deploy-check: $(VENV)/.dev build/tools/.installed ## manifests, alerts, compose 
 	@sh tests/deploy/check.sh $(BIN) build/tools/venv/bin build/deploy
 
 # VERSION is released today; with NEXT, development towards it begins. REPOSITORY replaces the address of the repository.
-release: $(VENV)/.service ## the version in every file, and the changelog: VERSION=X.Y.Z, or after a release NEXT=X.Y.Z
+release: $(VENV)/.dev ## the version in every file, and the changelog: VERSION=X.Y.Z, or after a release NEXT=X.Y.Z
 	@REPOSITORY=$(REPOSITORY) $(BIN)/python deploy/release.py $(if $(NEXT),--next $(NEXT),$(VERSION))
 	@$(MAKE) --no-print-directory generate
 
