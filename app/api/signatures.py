@@ -12,7 +12,7 @@ from app.api.problems import Problem
 from app.api.services import services_of
 from app.decisions.evaluate import Question
 from app.fetch.profile import FetchProfile
-from app.identity.coverage import LIFETIME, covered_path, is_exact_host, new_nonce
+from app.identity.coverage import LIFETIME, is_exact_host, new_nonce
 from app.observability.metrics import Metrics
 from app.pacing.permits import Sign, Signing, Unsigned
 from app.pacing.slots import Slot
@@ -61,7 +61,7 @@ class Signatures(NamedTuple):
             return question, _never("not-https")
         if not is_exact_host(url, question.target.origin):
             return question, _never("ambiguous-host")
-        authority, path, nonce = question.target.origin.authority, covered_path(question.target.path), new_nonce()
+        authority, path, nonce = question.target.origin.authority, question.target.path, new_nonce()
 
         def sign(slot: Slot) -> Signing:
             if slot.wait > FARTHEST_SLOT:

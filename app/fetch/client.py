@@ -200,7 +200,7 @@ class Fetcher:
         target, origin = walk.target, walk.target.origin
         fields = [
             (b"Host", origin.authority.encode("ascii")),
-            *walk.profile.headers(origin, self._now()),
+            *walk.profile.headers(target, self._now()),
             (b"Accept", b"text/plain, */*;q=0.1"),
             (b"Accept-Encoding", ACCEPT_ENCODING),
             (b"Connection", b"close"),

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.fetch.response import Headers, as_field
-from robots_core.origin import Origin
+from robots_core.origin import Target
 
 
 class Signer(Protocol):
     """Signs requests."""
 
-    def headers(self, authority: str, path: str | None, at: float, nonce: str | None = None) -> Mapping[str, str]:
-        """The header fields of a GET that is sent from `at` (Unix seconds) on.
+    def headers(self, authority: str, path: str, at: float, nonce: str | None = None) -> Mapping[str, str]:
+        """The header fields of a GET of that path and query, which is sent from `at` (Unix seconds) on.
 
-        They cover the authority and, unless it is None, the path. The nonce is a new one for None.
+        The nonce is a new one for None.
         """
 
 
@@ -34,13 +34,12 @@ class FetchProfile:
             if value is not None and not (value.isascii() and as_field(value)):
                 raise ValueError(f"The {name} {value!r} cannot be sent: use printable ASCII characters.")
 
-    def headers(self, origin: Origin, now: float) -> Headers:
-        """The header fields of a request to the origin at `now` (Unix seconds)."""
+    def headers(self, target: Target, now: float) -> Headers:
+        """The header fields of a request of the target at `now` (Unix seconds)."""
         fields = [(b"User-Agent", self.user_agent.encode("ascii"))]
         if self.from_ is not None:
             fields.append((b"From", self.from_.encode("ascii")))
         if self.signer is not None:
-            # Without the path: redirects lead to paths that the libraries of verifiers cannot parse.
-            signed = self.signer.headers(origin.authority, None, now)
+            signed = self.signer.headers(target.origin.authority, target.path, now)
             fields.extend((name.encode("ascii"), value.encode("ascii")) for name, value in signed.items())
         return fields

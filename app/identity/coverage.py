@@ -3,7 +3,7 @@
 import base64
 import re
 import secrets
-from typing import Final
+from typing import Final, Literal
 
 from robots_core.origin import Origin
 
@@ -15,6 +15,11 @@ LIFETIME: Final = 60
 
 NONCE_BYTES: Final = 64
 """Random bytes of a nonce, as many as the draft recommends; some verifiers accept no other number."""
+
+Covers = Literal["path", "authority"]
+"""What a signature covers beside Signature-Agent: the authority, and with `path` also the method and the path, where
+every client sends the path as it is written. The authority alone is for proxies that rewrite paths.
+"""
 
 _PLAIN = r"A-Za-z0-9\-._~!$&'()*+,;=:@/"
 _SENT_AS_WRITTEN = re.compile(

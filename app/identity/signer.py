@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from http_message_signatures import HTTPMessageSigner
 from http_message_signatures.algorithms import ED25519
 
-from app.identity.coverage import LIFETIME, SKEW, new_nonce
+from app.identity.coverage import LIFETIME, SKEW, Covers, covered_path, new_nonce
 from app.identity.keys import thumbprint
 
 TAG = "web-bot-auth"
@@ -66,25 +66,28 @@ class RequestSigner:
     a tenth of the time in which the library makes one.
     """
 
-    def __init__(self, agent: SignatureAgent, key: Ed25519PrivateKey, label: str = LABEL) -> None:
+    def __init__(
+        self, agent: SignatureAgent, key: Ed25519PrivateKey, label: str = LABEL, covers: Covers = "path"
+    ) -> None:
         """`key_id` is the thumbprint of the key."""
         self.key_id = thumbprint(key)
         self._key = key
         self._agent = agent
         self._label = label
+        self._covers = covers
         self._host_only = self._template('"@authority"')
         self._with_path = self._template('"@authority"', '"@method"', '"@path"')
 
-    def headers(self, authority: str, path: str | None, at: float, nonce: str | None = None) -> dict[str, str]:
+    def headers(self, authority: str, path: str, at: float, nonce: str | None = None) -> dict[str, str]:
         """The header fields of a GET that is sent from the instant `at` (Unix seconds) on, for LIFETIME.
 
-        `authority` is that of an Origin. `path` is covered, too, unless it is None; it must be one of `covered_path`.
+        `authority` is that of an Origin. `path` is that of the request, with its query.
         """
-        begin = math.floor(at)
-        return self.sign(authority, path, begin - SKEW, begin + LIFETIME, nonce or new_nonce())
+        begin, covered = math.floor(at), covered_path(path) if self._covers == "path" else None
+        return self.sign(authority, covered, begin - SKEW, begin + LIFETIME, nonce or new_nonce())
 
     def sign(self, authority: str, path: str | None, created: int, expires: int, nonce: str) -> dict[str, str]:
-        """The header fields of a GET that is signed with these parameters."""
+        """The header fields of a GET that is signed with these parameters. `path` is one of `covered_path`, or None."""
         template = self._host_only if path is None else self._with_path
         values = {"authority": authority, "path": path, "created": created, "expires": expires, "nonce": nonce}
         signature = self._key.sign((template.base % values).encode("ascii"))

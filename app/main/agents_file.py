@@ -3,7 +3,8 @@
 A row is `[agents.ExampleBot]`. All of its fields are optional: those of AgentFacts and AgentRow, as in
 core/robots_core/robots/agents.toml, and `floor` and `cap`, which bound its pace on every site. `profile` is a table
 `[profiles.NAME]` with a `user_agent`, optionally a `from`, and a `signature_agent` and a `private_key` if its requests
-are signed, how (`signature_agent_form`), and which further keys are in the directory (`published_keys`).
+are signed, how (`signature_agent_form`, `signature_covers`), and which further keys are in the directory
+(`published_keys`).
 """
 
 import re
@@ -19,6 +20,7 @@ from app.cache.recheck_file import Interval
 from app.fetch.profile import FetchProfile, Signer
 from app.files.extras import needing
 from app.files.toml_file import parse, read_file, read_row
+from app.identity.coverage import Covers
 from robots_core.agents.directory import DEFAULT_PROFILE, AgentDirectory, AgentFacts, KnownAgent, builtin_directory
 from robots_core.origin import PROFILE_NAME, BadUrl, read_target
 from robots_core.robots.agents import AgentRow, agent_of
@@ -195,6 +197,7 @@ class _ProfileRow(BaseModel):
         """The key that signs, and those that are published beside it; none if nothing is signed. Raises ValueError."""
         if self.private_key is None:
             return ()
+    signature_covers: Covers = "path"
         with needing("signatures", "has a private_key, which"):
             from app.identity.keys import read_key
         keys = []
@@ -212,7 +215,8 @@ class _ProfileRow(BaseModel):
             return None
         from app.identity.signer import RequestSigner, SignatureAgent
 
-        return RequestSigner(SignatureAgent.of(self.signature_agent, self.signature_agent_form), keys[0])
+        agent = SignatureAgent.of(self.signature_agent, self.signature_agent_form)
+        return RequestSigner(agent, keys[0], covers=self.signature_covers)
 
 
 class _OwnFields(BaseModel):

@@ -155,6 +155,21 @@ async def test_a_permit_brings_the_signed_header_fields(store_url: str, file: Pa
         assert await counted(fleet_.service, "robots_permits_signed_total", profile="acme") == 2
 
 
+@pytest.fixture
+def covering_the_host(file: Path) -> Path:
+    file.write_text(f'{AGENTS}signature_covers = "authority"\n')
+    return file
+
+
+async def test_a_profile_may_cover_the_host_alone(
+    store_url: str, covering_the_host: Path, key: Ed25519PrivateKey
+) -> None:
+    async with fleet(store_url, covering_the_host) as fleet_:
+        site = fleet_.sites["rules"]
+        found = verified(f"{site}/rewritten", (await fleet_.permit(f"{site}/a"))["signed"], key)
+    assert list(found.covered_components)[:-1] == ['"@authority"', '"signature-agent";key="sig1"']
+
+
 async def test_nothing_is_signed_for_who_does_not_ask(store_url: str, file: Path) -> None:
     async with fleet(store_url, file) as fleet_:
         got = await fleet_.permit(f"{fleet_.sites['rules']}/a", sign=False)

@@ -16,7 +16,7 @@ from http_message_signatures.algorithms import ED25519
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.profile import FetchProfile
-from app.identity.coverage import LIFETIME, SKEW
+from app.identity.coverage import LIFETIME, SKEW, Covers
 from app.identity.keys import read_key, thumbprint
 from app.identity.signer import TAG, RequestSigner, SignatureAgent
 from app.main.agents_file import load
@@ -45,6 +45,9 @@ def received(request: bytes) -> Received:
     return Received(method, f"http://{headers['Host']}{target}", headers)
 
 
+PATH = ('"@authority"', '"@method"', '"@path"', '"signature-agent";key="sig1"')
+
+
 def verify(request: Received, key: Ed25519PrivateKey) -> VerifyResult:
     """The signature of a request. Raises InvalidSignature."""
     keys: dict[str, Any] = {thumbprint(key): key.public_key()}
@@ -55,9 +58,14 @@ def verify(request: Received, key: Ed25519PrivateKey) -> VerifyResult:
     return found
 
 
-def fetcher(key: Ed25519PrivateKey) -> Fetcher:
+def covered(found: VerifyResult) -> tuple[str, ...]:
+    """The components that a signature covers, without its parameters."""
+    return tuple(found.covered_components)[:-1]
+
+
+def fetcher(key: Ed25519PrivateKey, covers: Covers = "path") -> Fetcher:
     """A fetcher whose profile `acme` signs."""
-    signer = RequestSigner(SignatureAgent.of(AGENT, "dictionary"), key)
+    signer = RequestSigner(SignatureAgent.of(AGENT, "dictionary"), key, covers=covers)
     return Fetcher(
         profile=FetchProfile("RobotsDecisions/1"),
         profiles=lambda: {"acme": FetchProfile("AcmeBot/2.0", signer=signer)},
@@ -79,6 +87,8 @@ async def test_a_site_can_verify_who_asks() -> None:
     assert isinstance(fetched.access, Successful)
     request = received(origin.requests[0])
     found = verify(request, key)
+    assert covered(found) == PATH
+    assert found.covered_components['"@path"'] == "/robots.txt"
     assert found.covered_components[COVERED[0]] == f"www.example.com:{origin.port}"
     assert found.covered_components[COVERED[1]] == f'"{AGENT}"'
     assert request.headers["Signature-Agent"] == f'sig1="{AGENT}"'
@@ -110,14 +120,24 @@ async def test_each_hop_of_a_redirect_is_signed_anew() -> None:
         fetched = await fetcher(key).fetch(profiled(first))
     assert isinstance(fetched.access, Successful)
     requests = [received(first.requests[0]), received(last.requests[0])]
-    # What a path says is not covered, so one with a broken escape can be asked for.
+    # A path with a broken escape is not covered, since the libraries of verifiers cannot read it.
     requests[1].url = f"http://other.example:{last.port}/"
     found = [verify(request, key) for request in requests]
+    assert [covered(it) for it in found] == [PATH, COVERED]
     assert [it.covered_components['"@authority"'] for it in found] == [
         f"www.example.com:{first.port}",
         f"other.example:{last.port}",
     ]
     assert len({it.nonce for it in found}) == 2
+
+
+async def test_a_profile_may_cover_the_host_alone() -> None:
+    key = Ed25519PrivateKey.generate()
+    async with serve(text(200, ROBOTS)) as origin:
+        await fetcher(key, "authority").fetch(profiled(origin))
+    request = received(origin.requests[0])
+    request.url += "/changed"
+    assert covered(verify(request, key)) == COVERED
 
 
 async def test_only_the_profile_that_asks_for_it_is_signed() -> None:
@@ -187,6 +207,11 @@ def test_a_key_that_others_may_read_is_refused(file: Path, mode: int) -> None:
             'private_key = "acme.pem"\nsignature_agent_form = "list"',
             f'signature_agent = "{AGENT}"',
             "has signature_agent_form = 'list'; expected 'dictionary' or 'string'",
+        ),
+        (
+            'private_key = "acme.pem"\nsignature_covers = "query"',
+            f'signature_agent = "{AGENT}"',
+            "has signature_covers = 'query'; expected 'path' or 'authority'",
         ),
         ('private_key = ""', f'signature_agent = "{AGENT}"', "has private_key = ''"),
     ],

@@ -164,7 +164,7 @@ async def test_a_rotation_leaves_no_moment_unverified(store_url: str, store_clie
             await until(key_ids, partial(eq, expected))
             signer = service.app.state.services.profiles()["acme"].signer
             assert signer is not None
-            headers = signer.headers("www.example.com", None, time.time())
+            headers = signer.headers("www.example.com", "/", time.time())
             message = SimpleNamespace(method="GET", url="https://www.example.com/", headers=headers)
             for keys in (cached, published(await get(service))):
                 resolver = MappingKeyResolver(public_keys=dict(keys), private_keys={})

@@ -128,7 +128,7 @@ def test_what_a_signature_covers_cannot_be_changed(form: AgentForm) -> None:
 
 def test_a_signature_holds_from_just_before_its_instant() -> None:
     signer = RequestSigner(SignatureAgent.of(AGENT, "dictionary"), Ed25519PrivateKey.generate())
-    first, second = (signer.headers("a.example", None, 1e9 + 0.9)["Signature-Input"] for _ in range(2))
+    first, second = (signer.headers("a.example", "/", 1e9 + 0.9)["Signature-Input"] for _ in range(2))
     assert f";created={10**9 - SKEW};" in first
     assert f";expires={10**9 + LIFETIME};" in first
     assert first != second  # by their nonces
