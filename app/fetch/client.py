@@ -1,4 +1,4 @@
-"""Fetch one robots.txt, following redirects, and report what was found (RFC 9309 2.3.1)."""
+"""Fetch one robots.txt, or a file beside it, following redirects, and report what was found (RFC 9309 2.3.1)."""
 
 import os
 import ssl
@@ -154,7 +154,14 @@ class Fetcher:
         if profile is None:
             raise self.queue.busy()  # it was removed since the question was asked; the next one names another
         target = Target(origin.with_profile(None), "/robots.txt")
-        walk = _Walk(target, profile, asked_port=origin.port, seen={origin.robots_url})
+        return await self._fetch(target, profile, validators, caller)
+
+    async def get(self, target: Target) -> Fetched:
+        """Fetch another file as if it were a robots.txt, for the service itself. Raises Busy and nothing else."""
+        return await self._fetch(target, self._default, UNCONDITIONAL, "")
+
+    async def _fetch(self, target: Target, profile: FetchProfile, validators: Validators, caller: str) -> Fetched:
+        walk = _Walk(target, profile, asked_port=target.origin.port, seen={target.url})
         try:
             async with self.queue.slot(caller) as deadline:
                 return await self._walk(walk, validators, deadline)

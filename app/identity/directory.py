@@ -4,8 +4,8 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -13,8 +13,9 @@ from http_message_signatures import HTTPMessageSigner, MappingKeyResolver
 from http_message_signatures.algorithms import ED25519
 
 from app.identity.coverage import SKEW
+from app.identity.crawler_page import mail_link
 from app.identity.keys import jwk, thumbprint
-from app.identity.well_known import CARD_PATH, DIRECTORY_PATH
+from app.identity.well_known import CARD_PATH, CRAWLER_PAGES, DIRECTORY_PATH
 
 DIRECTORY_MEDIA_TYPE = "application/http-message-signatures-directory+json"
 
@@ -28,20 +29,6 @@ BINDING_LIFETIME = 24 * 3600
 
 SIGNED_FOR = 60.0
 """Seconds for which a signed directory is answered again."""
-
-
-@dataclass
-class _DirectoryRequest:
-    method: str
-    url: str
-    headers: dict[str, str]
-
-
-@dataclass
-class _DirectoryResponse:
-    status_code: int
-    headers: dict[str, str]
-    request: _DirectoryRequest
 
 
 class SignedDirectory(NamedTuple):
@@ -81,9 +68,8 @@ class KeyDirectory:
             "Cache-Control": f"max-age={MAX_AGE}",
             "Content-Digest": f"sha-256=:{digest}:",
         }
-        response = _DirectoryResponse(
-            200, headers, _DirectoryRequest("GET", f"https://{self._authority}{DIRECTORY_PATH}", {})
-        )
+        request = SimpleNamespace(method="GET", url=f"https://{self._authority}{DIRECTORY_PATH}", headers={})
+        response = SimpleNamespace(status_code=200, headers=headers, request=request)
         signer = HTTPMessageSigner(
             signature_algorithm=ED25519,
             key_resolver=MappingKeyResolver(public_keys={}, private_keys=dict(self._keys)),
@@ -106,13 +92,15 @@ class KeyDirectory:
 def card(origin: str, user_agent: str, contact: str | None, name: str, token: str | None) -> bytes:
     """The Signature Agent Card of the crawler `name` (draft-meunier-webbotauth-registry), as JSON.
 
-    `contact` is a mail address. Without what parsers of today refuse, such as `rfc9309-compliance`.
+    `contact` is a mail address; with a `token`, the crawler has a page. Without what parsers of today refuse, such as
+    `rfc9309-compliance`.
     """
     about = {"expected-user-agent": user_agent, "trigger": "crawler", "rate-control": "429"}
     members = {
         "client_id": origin + CARD_PATH,
         "client_name": name,
-        **({} if contact is None else {"contacts": [f"mailto:{contact}"]}),
+        **({} if token is None else {"client_uri": origin + CRAWLER_PAGES + token}),
+        **({} if contact is None else {"contacts": [mail_link(contact)]}),
         "jwks_uri": origin + DIRECTORY_PATH,
         "web_bot_auth": about if token is None else {**about, "rfc9309-product-token": token},
     }
@@ -120,7 +108,13 @@ def card(origin: str, user_agent: str, contact: str | None, name: str, token: st
 
 
 class Identity(NamedTuple):
-    """What sites find at the origin that Signature-Agent names."""
+    """What sites find at the origin that Signature-Agent names.
+
+    `signing` are the thumbprints of the keys that sign; the directory may have more. `pages` are of crawlers, by
+    lower-case token.
+    """
 
     directory: KeyDirectory
+    signing: Sequence[str]
     card: bytes
+    pages: Mapping[str, bytes]

@@ -1,24 +1,25 @@
 """Ed25519 keys: private ones in PEM or as a JWK (RFC 8037), and what is published of them."""
 
 import base64
-import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
+from app.identity.public_jwk import base64url, public_jwk, thumbprint_of
+
 
 def thumbprint(key: Ed25519PrivateKey) -> str:
     """The JWK thumbprint of the public key (RFC 7638), which identifies the key."""
-    members = {"crv": "Ed25519", "kty": "OKP", "x": _public(key)}
-    return _base64url(hashlib.sha256(json.dumps(members, separators=(",", ":")).encode()).digest())
+    return thumbprint_of(_public(key))
 
 
-def jwk(key: Ed25519PrivateKey) -> dict[str, str]:
+def jwk(key: Ed25519PrivateKey) -> Mapping[str, str]:
     """The public key as a JWK (RFC 8037 2), identified by its thumbprint."""
-    return {"kty": "OKP", "crv": "Ed25519", "kid": thumbprint(key), "x": _public(key), "use": "sig"}
+    return public_jwk(_public(key))
 
 
 def read_key(text: str) -> Ed25519PrivateKey:
@@ -50,12 +51,8 @@ def _read_jwk(text: str) -> Ed25519PrivateKey:
 
 
 def _public(key: Ed25519PrivateKey) -> str:
-    return _base64url(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+    return base64url(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
 
 def _unpadded(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-
-
-def _base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

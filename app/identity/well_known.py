@@ -6,5 +6,10 @@ DIRECTORY_PATH: Final = "/.well-known/http-message-signatures-directory"
 
 CARD_PATH: Final = "/.well-known/signature-agent-card"
 
-PUBLIC_PATHS: Final = frozenset({DIRECTORY_PATH, CARD_PATH})
-"""Paths that anyone may get, under the host of an identity."""
+CRAWLER_PAGES: Final = "/bot/"
+"""What the paths of the pages about crawlers begin with; the crawler's product token follows."""
+
+
+def is_public(path: str) -> bool:
+    """Whether anyone may get the path, under the host of an identity."""
+    return path in (DIRECTORY_PATH, CARD_PATH) or path.startswith(CRAWLER_PAGES)

@@ -43,6 +43,7 @@ class BackgroundTask(StrEnum):
     ORIGIN_LISTS = "origin-lists"
     OVERRIDES = "overrides"
     PERMIT_KEYS = "permit-keys"
+    PUBLISHED_KEYS = "published-keys"
     PUBLISHER = "publisher"
     QUOTAS = "quotas"
     RECOVERY = "recovery"

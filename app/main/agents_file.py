@@ -97,7 +97,7 @@ def read_agents(text: str, directory: Path) -> OwnAgents:
         for name, row in rows.items()
         if row.floor is not None or row.cap is not None
     }
-    return OwnAgents(builtin_directory().with_own(own, profiles), paces, profiles, _identities(read, own))
+    return OwnAgents(builtin_directory().with_own(own, profiles), paces, profiles, _identities(read, own, paces))
 
 
 class _Profile(NamedTuple):
@@ -108,7 +108,9 @@ class _Profile(NamedTuple):
     keys: "Sequence[Ed25519PrivateKey]"
 
 
-def _identities(profiles: Mapping[str, _Profile], own: Sequence[KnownAgent]) -> Mapping[str, "Identity"]:
+def _identities(
+    profiles: Mapping[str, _Profile], own: Sequence[KnownAgent], paces: Mapping[str, Pace]
+) -> Mapping[str, "Identity"]:
     """What sites get, by authority. The directory has the keys of all profiles there, the card is of the first one."""
     identities: dict[str, Identity] = {}
     for name, profile in profiles.items():
@@ -118,14 +120,28 @@ def _identities(profiles: Mapping[str, _Profile], own: Sequence[KnownAgent]) -> 
         if authority in identities:
             continue
         from app.identity import directory
+        from app.identity.keys import thumbprint
 
-        keys = [key for other in profiles.values() if other.origin == profile.origin for key in other.keys]
-        agent = next((it for it in own if it.agent.profile == name), None)
+        there = {name: other for name, other in profiles.items() if other.origin == profile.origin}
+        crawlers = [it for it in own if it.agent.profile in there and not it.agent.policy]
+        agent = next((it for it in crawlers if it.agent.profile == name), None)
         token = None if agent is None else agent.agent.token
         called = token or name if agent is None or agent.operator is None else agent.operator
         about = directory.card(profile.origin, profile.fetch.user_agent, profile.fetch.from_, called, token)
-        identities[authority] = directory.Identity(directory.KeyDirectory(authority, keys), about)
+        keys = directory.KeyDirectory(authority, [key for other in there.values() for key in other.keys])
+        pages = {it.agent.token.lower(): _page(it, there, paces) for it in crawlers}
+        signing = list(dict.fromkeys(thumbprint(other.keys[0]) for other in there.values()))
+        identities[authority] = directory.Identity(keys, signing, about, pages)
     return identities
+
+
+def _page(crawler: KnownAgent, profiles: Mapping[str, _Profile], paces: Mapping[str, Pace]) -> bytes:
+    """The page about a crawler that has one of the profiles."""
+    from app.identity.crawler_page import crawler_page
+
+    profile, pace = profiles[str(crawler.agent.profile)], paces.get(crawler.agent.token.lower())
+    cap = None if pace is None else pace.cap
+    return crawler_page(crawler, str(profile.origin), profile.fetch.user_agent, profile.fetch.from_, cap)
 
 
 def _read_profile(name: str, value: object, directory: Path) -> _Profile:
@@ -181,6 +197,7 @@ class _ProfileRow(BaseModel):
     from_: str | None = Field(None, alias="from", max_length=254, pattern=r"^[!-?A-~]+@[!-?A-~]+$")
     signature_agent: Annotated[str, AfterValidator(_check_origin)] | None = None
     signature_agent_form: Literal["dictionary", "string"] = "dictionary"
+    signature_covers: Covers = "path"
     published_keys: Annotated[list[Annotated[str, Field(pattern=r"^[^\x00]+$")]], Field(max_length=PUBLISHED)] = []
     private_key: Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")] | None = None
 
@@ -197,7 +214,6 @@ class _ProfileRow(BaseModel):
         """The key that signs, and those that are published beside it; none if nothing is signed. Raises ValueError."""
         if self.private_key is None:
             return ()
-    signature_covers: Covers = "path"
         with needing("signatures", "has a private_key, which"):
             from app.identity.keys import read_key
         keys = []

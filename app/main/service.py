@@ -21,6 +21,7 @@ from app.api.services import Lifecycle, Services
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
 from app.files.reread import Reread, on_change, on_sighup
+from app.identity.publication import PublishedKeys
 from app.loop.helpers import Helpers
 from app.loop.work_turns import WorkTurns
 from app.main.application import application
@@ -87,7 +88,7 @@ def create(
     table, agents, keys = domain_table(settings), own_agents(settings), api_keys(settings)
     keys_required = settings.api_keys_file is not None
     # Every part reports to the metrics. They read the state of the parts only when they are scraped.
-    metrics = tracing.metrics_for(lambda: _state(store, files, decisions), spans)
+    metrics = tracing.metrics_for(lambda: _state(store, files, decisions, published), spans)
 
     # One clock decides: the store's, as far ahead of this process's as it was when last read.
     clocks = StoreClocks(clock, time.monotonic, fleet=StoreClock(clock, steady), server=store_clock)
@@ -102,6 +103,10 @@ def create(
         agents=agents,
         ssl_context=ssl_context,
         on_answer=lambda origin, seconds: pacing.pacer.note_fetch(pool_of(origin), seconds),
+    )
+    published = PublishedKeys(
+        lambda: {authority: identity.signing for authority, identity in agents.value.identities.items()},
+        files.fetcher.get,
     )
     turns = WorkTurns(refused=metrics.request_overloaded)
     models = recheck_models(settings, table)
@@ -128,6 +133,7 @@ def create(
             decisions.running(),
             pacing.running(),
             quotas.running(),
+            published.checking(),
         ):
             await stack.enter_async_context(context)
         stack.push_async_callback(helpers.aclose)
@@ -185,7 +191,7 @@ def create(
     return app
 
 
-def _state(store: Store, files: Files, decisions: Decisions) -> ServiceState:
+def _state(store: Store, files: Files, decisions: Decisions, published: PublishedKeys) -> ServiceState:
     return ServiceState(
         store_degraded=store.redis.degraded,
         pubsub_connected=files.listener.connected,
@@ -199,4 +205,5 @@ def _state(store: Store, files: Files, decisions: Decisions) -> ServiceState:
         store_clock_offset_seconds=store.clocks.offset,
         store_may_evict=store.eviction.risk is not None,
         archive_lag_seconds=0.0 if files.archive_writer is None else files.archive_writer.lag,
+        signing_keys_unpublished=published.missing,
     )

@@ -69,6 +69,7 @@ class ServiceState:
     store_clock_offset_seconds: float = 0.0
     store_may_evict: bool = False
     archive_lag_seconds: float = 0.0
+    signing_keys_unpublished: int = 0
 
 
 _GAUGES: Final[Mapping[str, tuple[GaugeMode, str]]] = {
@@ -92,6 +93,7 @@ _GAUGES: Final[Mapping[str, tuple[GaugeMode, str]]] = {
         "1 while the maxmemory-policy of the store may evict overrides, or pacing before files.",
     ),
     "archive_lag_seconds": ("livemax", "For how long the oldest version waits that is not in the archive yet."),
+    "signing_keys_unpublished": ("livemax", "Keys that sign, and that the directory at their origin does not have."),
 }
 """The gauges of ServiceState, by the names of its members: how the workers' values are joined, and what they say."""
 

@@ -17,7 +17,7 @@ from app.api import problems
 from app.api.middleware.auth import OPEN, KeyCheck, admin, caller_of, charge
 from app.auth.keys import Scope, load_keys, new_key
 from app.auth.quotas import Quotas
-from app.identity.well_known import PUBLIC_PATHS
+from app.identity.well_known import is_public
 from app.main.application import ROUTES
 from app.main.service import WITHOUT_KEYS, create
 from app.main.settings import Settings
@@ -125,9 +125,9 @@ async def test_an_admin_key_works_from_any_address(store_url: str, keys: Path) -
 
 async def test_only_open_paths_work_without_a_key(store_url: str, keys: Path) -> None:
     async with keyed(store_url, keys) as service:
-        for path in (*OPEN - PUBLIC_PATHS, "/web/style.css"):
+        for path in (*OPEN, "/web/style.css"):
             assert (await ask(service, path=path)).status_code == 200, path
-        for path in PUBLIC_PATHS:  # no profile signs
+        for path in IDENTITY_PATHS:  # no profile signs
             assert (await ask(service, path=path)).status_code == 404, path
         for path in ("/nowhere", "/v1", "/healthz/", "/web", "/v1/robots?url=http://10.0.0.1/"):
             assert (await ask(service, path=path)).status_code == 401, path
@@ -270,6 +270,7 @@ async def test_without_keys_access_is_open_and_logged(store_url: str, caplog: py
 
 
 EVERY_ROUTE = [route for module in ROUTES for route in module.router.routes if isinstance(route, APIRoute)]
+IDENTITY_PATHS = {route.path for route in EVERY_ROUTE if is_public(route.path)}
 OPERATORS_ROUTES = sorted(
     (method, route.path)
     for route in EVERY_ROUTE
@@ -332,7 +333,7 @@ async def test_loopback_hosts_are_answered(store_url: str, host: str) -> None:
 
 
 PATHS = sorted(
-    {"/", "/web/style.css", "/openapi.json", "/nowhere", *(route.path for route in EVERY_ROUTE)} - PUBLIC_PATHS
+    {"/", "/web/style.css", "/openapi.json", "/nowhere", *(route.path for route in EVERY_ROUTE)} - IDENTITY_PATHS
 )
 
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.api.routes.check import ENVOY
-from app.identity.well_known import PUBLIC_PATHS
+from app.identity.well_known import is_public
 from app.main.application import ROUTES
 from tests.api.raw_client import connect, serve_app
 from tests.api.service import Service, counted, running
@@ -28,7 +28,7 @@ def read_routes(answered: str) -> Iterator[str]:
 
 
 PATHS = sorted(set(read_routes("GET")))
-EMPTY = {"/v1/robots/diff", "/v1/overrides/{id}", *PUBLIC_PATHS}
+EMPTY = {"/v1/robots/diff", "/v1/overrides/{id}", *filter(is_public, PATHS)}
 """Routes that answer 404 here: one version is known, no override, and no profile signs."""
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.identity.well_known import CARD_PATH, CRAWLER_PAGES, DIRECTORY_PATH
 from tests.helm.render import CHART, TRIAL, objects
 
 SELECTOR = {"name": "robots-decisions", "instance": "robots-decisions", "component": "service"}
@@ -122,6 +123,26 @@ def test_an_ingress_has_a_rule_for_each_host() -> None:
     rules = found["Ingress", "robots-decisions"]["spec"]["rules"]
     assert [rule["host"] for rule in rules] == hosts
     assert {path["path"] for rule in rules for path in rule["http"]["paths"]} == {"/v1"}
+
+
+def test_only_what_sites_look_for_is_reached_from_the_host_of_an_identity() -> None:
+    """Each path is open, and every open path of an identity is reached."""
+    found = objects(
+        *TRIAL,
+        *("ingress.enabled=true", "gateway.enabled=true", "networkPolicy.enabled=false"),
+        *('ingress.identityHosts=["bot.example.com"]', 'gateway.identityHostnames=["bot.example.com"]'),
+        'gateway.parentRefs=[{"name": "web"}]',
+    )
+    [rule] = found["Ingress", "robots-decisions"]["spec"]["rules"]
+    assert rule["host"] == "bot.example.com"
+    paths = {path["path"]: path["pathType"] for path in rule["http"]["paths"]}
+    route = found["HTTPRoute", "robots-decisions-identity"]["spec"]
+    assert route["hostnames"] == ["bot.example.com"]
+    [rule] = route["rules"]
+    types = {"Exact": "Exact", "PathPrefix": "Prefix"}
+    assert {match["path"]["value"]: types[match["path"]["type"]] for match in rule["matches"]} == paths
+    exact = {path for path, kind in paths.items() if kind == "Exact"}
+    assert (exact, set(paths) - exact) == ({DIRECTORY_PATH, CARD_PATH}, {CRAWLER_PAGES.removesuffix("/")})
 
 
 def test_more_objects_are_maps_or_text_and_may_use_templates() -> None:

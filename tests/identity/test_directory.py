@@ -15,8 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from http_message_signatures import HTTPMessageVerifier, InvalidSignature, MappingKeyResolver
 from http_message_signatures.algorithms import ED25519
 from redis.asyncio import Redis
@@ -29,32 +28,9 @@ from app.identity.well_known import CARD_PATH, DIRECTORY_PATH
 from app.main.agents_file import load
 from tests.api.service import Service, running, slug
 from tests.faults.until import until
+from tests.identity.agents import HOST, write_agents, write_key
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "web-bot-auth.json").read_text("utf-8"))
-HOST = "bot.example.com"
-
-
-def write_key(path: Path) -> Ed25519PrivateKey:
-    key = Ed25519PrivateKey.generate()
-    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    path.chmod(0o600)
-    return key
-
-
-def write_agents(path: Path, private_key: str, published: list[str], more: str = "") -> Path:
-    path.write_text(
-        f"""[agents.AcmeBot]
-operator = "Acme"
-profile = "acme"
-[profiles.acme]
-user_agent = "AcmeBot/2.0 (+https://bot.example.com/)"
-from = "bot@example.com"
-signature_agent = "https://{HOST}"
-private_key = "{private_key}"
-published_keys = {json.dumps(published)}
-{more}"""
-    )
-    return path
 
 
 def verify(response: httpx.Response, public: dict[str, Ed25519PublicKey], host: str = HOST) -> list[str]:
@@ -120,6 +96,7 @@ async def test_sites_get_the_directory_of_the_host_they_ask(
         assert card.json() == {
             "client_id": f"https://{HOST}{CARD_PATH}",
             "client_name": "Acme",
+            "client_uri": f"https://{HOST}/bot/AcmeBot",
             "contacts": ["mailto:bot@example.com"],
             "jwks_uri": f"https://{HOST}{DIRECTORY_PATH}",
             "web_bot_auth": {

@@ -63,6 +63,7 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Unavailable
 from tests.doubles import Clock
 from tests.faults.until import until, until_so
+from tests.loop.published_keys import published_keys
 
 BAD, GOOD = Origin("https", "bad.example", 443), Origin("https", "good.example", 443)
 NOW = 1_790_000_000.0
@@ -578,6 +579,7 @@ SCENARIOS: Mapping[BackgroundTask, Callable[[Stage], Coroutine[Any, Any, None]]]
     BackgroundTask.ORIGIN_LISTS: origin_lists,
     BackgroundTask.OVERRIDES: overrides,
     BackgroundTask.PERMIT_KEYS: permit_keys,
+    BackgroundTask.PUBLISHED_KEYS: partial(published_keys, Poison),
     BackgroundTask.PUBLISHER: publisher,
     BackgroundTask.QUOTAS: quotas,
     BackgroundTask.RECOVERY: recovery,

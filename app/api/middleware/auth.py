@@ -18,13 +18,13 @@ from app.api.rate_limit import rate_limit_fields, too_many_requests
 from app.auth.keys import ApiKey, Keys
 from app.auth.keys import Scope as KeyScope
 from app.auth.quotas import QuotaAccount, QuotaExceeded, Quotas
-from app.identity.well_known import PUBLIC_PATHS
+from app.identity.well_known import is_public
 from app.loop.spending import SPENT
 from app.observability.logs import KEY_ID
 from app.observability.metrics import Metrics
 
-OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"}) | PUBLIC_PATHS
-"""Paths that need no key: the web page, the documentation, health, metrics, and what sites get to verify signatures."""
+OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"})
+"""Paths that need no key: the web page, the documentation, health and metrics; so do those of an identity."""
 
 SECONDS_PER_REQUEST = 0.1
 """CPU seconds that one request of a quota pays for; longer work is charged as several requests."""
@@ -148,7 +148,7 @@ async def wait_and_charge(scope: Scope, cost: int) -> None:
 
 
 class KeyCheck:
-    """Find the caller's key, and refuse requests beyond its quota. OPEN paths need none.
+    """Find the caller's key, and refuse requests beyond its quota. Open paths need none.
 
     Where keys are `required`, refuse requests without a key for reading. Elsewhere every caller may read, an unknown
     key is ignored, and the only key, the operator's token, opens operators' routes.
@@ -227,7 +227,7 @@ def _account_of(scope: Scope) -> QuotaAccount | None:
 
 
 def _is_open(path: str) -> bool:
-    return path in OPEN or path.startswith(_OPEN_BELOW)
+    return path in OPEN or path.startswith(_OPEN_BELOW) or is_public(path)
 
 
 def _key_sent(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:

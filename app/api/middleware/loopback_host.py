@@ -7,13 +7,13 @@ from ipaddress import ip_address
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import Problem
-from app.identity.well_known import PUBLIC_PATHS
+from app.identity.well_known import is_public
 
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+))(?::[0-9]*)?")  # RFC 9110 7.2, without user-info
 
 
 class LoopbackHostOnly:
-    """Answers 421 to requests whose Host is not a loopback name (RFC 9110 7.4), except for PUBLIC_PATHS.
+    """Answers 421 to requests whose Host is not a loopback name (RFC 9110 7.4), except for the paths of an identity.
 
     To a browser, a web page whose host name now resolves to this machine (DNS rebinding) has the service's origin: it
     may send any request and read the answer. Host still has that name.
@@ -23,7 +23,7 @@ class LoopbackHostOnly:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in PUBLIC_PATHS:
+        if scope["type"] == "http" and not is_public(scope["path"]):
             host = next((value for name, value in scope["headers"] if name == b"host"), b"")
             if not _is_loopback_host(host):
                 named = host[:80].decode("latin-1")

@@ -1,12 +1,13 @@
-"""The directory of public keys and the card, under the host of an identity: sites get them to verify signatures."""
+"""The directory of public keys, the card and the pages about crawlers, for sites, under the host of an identity."""
 
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
 from app.api.problems import Problem
+from app.api.routes.pages import HEADERS
 from app.api.services import services_of
-from app.identity.well_known import CARD_PATH, DIRECTORY_PATH
+from app.identity.well_known import CARD_PATH, CRAWLER_PAGES, DIRECTORY_PATH
 
 if TYPE_CHECKING:
     from app.identity.directory import Identity
@@ -44,5 +45,15 @@ async def signature_agent_card(request: Request) -> Response:
     return Response(_identity(request).card, media_type="application/json", headers={"Cache-Control": "max-age=3600"})
 
 
+async def crawler_page(request: Request) -> Response:
+    """The page about one of the crawlers, by its product token in any case."""
+    token = request.path_params["name"]
+    page = _identity(request).pages.get(token.lower())
+    if page is None:
+        raise Problem(404, "not-found", f"No crawler {token[:100]!r} has a profile with this host's signature_agent.")
+    return Response(page, media_type="text/html", headers=HEADERS)
+
+
 router.add_api_route(DIRECTORY_PATH, key_directory, include_in_schema=False)
 router.add_api_route(CARD_PATH, signature_agent_card, include_in_schema=False)
+router.add_api_route(CRAWLER_PAGES + "{name}", crawler_page, include_in_schema=False)

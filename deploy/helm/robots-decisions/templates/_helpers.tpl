@@ -86,3 +86,10 @@ app.kubernetes.io/component: store
 {{- end }}
 {{- toYaml $settings }}
 {{- end }}
+
+{{- /* What sites look for under the host of a signature_agent: the type of each path in an Ingress, as YAML. */}}
+{{- define "robots.identityPaths" -}}
+/.well-known/http-message-signatures-directory: Exact
+/.well-known/signature-agent-card: Exact
+/bot: Prefix
+{{- end }}

@@ -28,7 +28,7 @@
 {{- if and $policy.enabled .Values.gateway.enabled (not $policy.ingressController) (not $policy.extraIngress) }}
   {{- $problems = append $problems "The network policy keeps out the Gateway: set networkPolicy.ingressController to its pods." }}
 {{- end }}
-{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) }}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) (not .Values.ingress.identityHosts) }}
   {{- $problems = append $problems "ingress.enabled needs a host: set ingress.hosts, for example [robots.example.com]." }}
 {{- end }}
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}
