@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from robots_decisions.origin_queue import OriginQueue
+
 from app.auth.keys import new_key
 from tests.clients.crawling import crawl, crawler
 from tests.clients.permitting import Permitting, Relay, allow, defer, disallow
@@ -148,7 +150,7 @@ async def test_slow_site_costs_no_page(service_url: str, tmp_path: Path) -> None
 
 
 async def test_deferred_site_leaves_the_crawler_to_others(tmp_path: Path) -> None:
-    permitting = Permitting(lambda asked: defer("2026-11-21T19:30:00Z") if "/dead/" in asked["url"] else allow())
+    permitting = Permitting(lambda asked: defer("2026-11-21T19:00:00Z") if "/dead/" in asked["url"] else allow())
     site = Site("")
     async with serve(permitting) as between, serve(site, host=new_address()) as dead, serve(site) as origin:
         plan = plan_of(between, origin, tmp_path, 20, concurrency=2)
@@ -156,6 +158,30 @@ async def test_deferred_site_leaves_the_crawler_to_others(tmp_path: Path) -> Non
         await killed(plan, signal.SIGKILL, lambda: handled(tmp_path) == 20)
     assert each_once(site, 20)
     assert sum("/dead/" in asked["url"] for asked in permitting.asked) < 10
+
+
+async def test_site_that_stays_deferred_fails_in_the_end(tmp_path: Path) -> None:
+    permitting = Permitting(lambda asked: defer("2026-11-21T18:30:01Z") if "/dead/" in asked["url"] else allow())
+    site = Site("")
+    async with serve(permitting) as between, serve(site, host=new_address()) as dead, serve(site) as origin:
+        options = {"max_wait": 0.5, "give_up_after": 2.5}
+        plan = plan_of(between, origin, tmp_path, 20, concurrency=2, options=options)
+        gone = [f"{dead.url}/dead/{number}" for number in range(50)]
+        came = await crawl({**plan, "urls": gone + plan["urls"]}, "queued")
+    assert (len(came["fetched"]), sorted(came["failed"])) == (20, sorted(gone))
+    for url, error in came["failed"].items():
+        assert f"{url} is given up, since its site stays deferred for more than `give_up_after`, 2.5 s: " in error
+    assert each_once(site, 20)
+    assert sum("/dead/" in asked["url"] for asked in permitting.asked) >= 3
+
+
+def test_silence_of_the_service_is_not_held_against_a_site() -> None:
+    queue: OriginQueue[str] = OriginQueue(1)
+    assert not queue.verdict_unknown(0.0, 60.0, 100.0)
+    queue.forget_trouble()
+    assert not queue.verdict_unknown(90.0, 60.0, 100.0)
+    assert queue.verdict_unknown(150.0, 60.0, 100.0)
+    assert queue.given_up_until == 210.0
 
 
 async def test_redirect_to_a_deferred_site_waits_in_the_queue(tmp_path: Path) -> None:

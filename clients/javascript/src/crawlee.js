@@ -1,43 +1,60 @@
-import { Disallowed, Misconfigured, NotUnderstood, PermitError } from './errors.js';
+import { Deferred, Disallowed, Misconfigured, NotUnderstood, PermitError } from './errors.js';
 import { Lines, WAITS_FOR } from './lines.js';
 
 const FINAL = [Disallowed, NotUnderstood];
+/** Reasons of Deferred that say nothing about the verdict. */
+const NOT_ABOUT_IT = ['pace', 'busy'];
 
 /**
  * Navigation hooks of crawlee that wait for a permit of the client before each page, and report what came.
  *
  * A disallowed page fails without retries. A page whose slot is within `maxWait` seconds waits for it in the crawler. One whose
  * slot or verdict is later goes back to crawlee's queue until then, and so does one about which the service says nothing; that
- * counts as no retry. If the service refuses the key, or is none, the crawler stops, and its requests stay in its queue.
+ * counts as no retry. The pages of a site that stays deferred for more than `giveUpAfter` seconds fail with Deferred. If the service
+ * refuses the key, or is none, the crawler stops, its requests stay in its queue, and `misconfigured` of the hooks says why.
  *
  * Redirects by HTTP need a permit each. A browser has followed them before they can be asked about: then a page fails that a
  * redirect to a disallowed one gave. A hook for sessions or proxies goes before these.
  */
-export function permitHooks(client, { maxWait = 5, ...how } = {}) {
+export function permitHooks(client, { maxWait = 5, giveUpAfter = 3600, ...how } = {}) {
+  if (!(giveUpAfter >= 0)) throw new TypeError(`giveUpAfter=${giveUpAfter} is not a number of seconds`);
   /** By request: its last permit, and the URL that has it. */
   const permits = new WeakMap();
-  const lines = new Lines();
-  const stopped = new WeakSet();
+  const lines = new Lines(giveUpAfter);
+  let misconfigured = null;
 
   /** `came`: the page has come, by a redirect that could not be asked about. */
   async function wait(context, url, came = false) {
     const { request } = context;
     const line = lines.of(url);
+    failIfGivenUp(request, url, line);
     try {
       const permit = await client.permit(url, { ...how, maxWait });
       lines.granted(line, permit.interval, maxWait);
       permits.set(request, { url, permit });
     } catch (error) {
       if (!(error instanceof PermitError)) throw error;
-      if (FINAL.some((kind) => error instanceof kind)) request.noRetry = true;
-      else if (error instanceof Misconfigured) await stop(context, error);
+      if (FINAL.some((kind) => error instanceof kind)) {
+        lines.known(line);
+        request.noRetry = true;
+      } else if (error instanceof Misconfigured) await stop(context, error);
       else {
-        lines.close(line, error.seconds);
+        if (error instanceof Deferred && !NOT_ABOUT_IT.includes(error.reason)) {
+          lines.deferred(line, error);
+          failIfGivenUp(request, url, line);
+        } else lines.close(line, error.seconds);
         if (came && error.reason === 'pace') return; // it is allowed, and to fetch it again would only be another page
         if (came || url === request.url || ['GET', 'HEAD'].includes(request.method)) aside(context, line, came ? undefined : url);
       }
       throw error;
     }
+  }
+
+  function failIfGivenUp(request, url, line) {
+    const last = lines.givenUp(line);
+    if (!last) return;
+    request.noRetry = true;
+    throw new Deferred(`${url} is given up, since its site stays deferred for more than giveUpAfter, ${giveUpAfter} s: ${last.message}`, last);
   }
 
   function aside(context, line, url) {
@@ -48,16 +65,15 @@ export function permitHooks(client, { maxWait = 5, ...how } = {}) {
   async function stop(context, error) {
     const { crawler } = context;
     aside(context, null);
-    if (!crawler || stopped.has(crawler)) return;
-    stopped.add(crawler);
-    crawler.log.error(`${error.message} The crawler stops; its requests stay in its queue.`);
-    crawler.stop(error.message);
+    if (!misconfigured) crawler?.log.error(`${error.message} The crawler stops; its requests stay in its queue.`);
+    misconfigured ??= error;
+    crawler?.stop(error.message);
     await lines.giveBack();
   }
 
   async function before(context, options) {
     const { request, page, crawler } = context;
-    lines.watch(crawler?.requestManager ?? crawler?.requestQueue);
+    lines.watch(crawler);
     const url = request.userData?.[WAITS_FOR] ?? request.url;
     const line = lines.of(url);
     if (!lines.enter(request, line)) {
@@ -94,7 +110,9 @@ export function permitHooks(client, { maxWait = 5, ...how } = {}) {
     await permit.report(read('status') ?? read('statusCode'), headers?.['retry-after'] ?? null, headers?.['crawler-price'] ?? null);
   }
 
-  return { preNavigationHooks: [before], postNavigationHooks: [after] };
+  const hooks = { preNavigationHooks: [before], postNavigationHooks: [after] };
+  // Not enumerable: crawlee refuses options that it does not know.
+  return Object.defineProperty(hooks, 'misconfigured', { get: () => misconfigured });
 }
 
 function isOther(url, permitted) {

@@ -6,7 +6,7 @@ const AT_ONCE = 100;
 const LOOKAHEAD = 1;
 /** Seconds between two attempts to reach a silent service: they double from the first to the last. */
 const [FIRST_RETRY_DELAY, LAST_RETRY_DELAY] = [0.5, 30];
-/** Seconds after which a held request goes back to crawlee's queue, whose lock on it ends after 60 or more. */
+/** Seconds after which a held request goes back to crawlee's queue, or half of those for which the queue locks it. */
 const HOLD = 30;
 /** Requests that are held: beyond these, crawlee reads none from its queue. */
 const MOST_HELD = 1000;
@@ -26,6 +26,10 @@ class Line {
   opensAt = 0;
   asking = 0;
   delay = FIRST_RETRY_DELAY;
+  /** Since when its verdict is deferred, if it is; and until when its requests fail for that, with the last answer. */
+  deferredSince = null;
+  givenUpUntil = 0;
+  refusal = null;
   waiting = [];
   /** By id, when a request was given back to crawlee's queue so that it asks. */
   called = new Map();
@@ -47,10 +51,17 @@ class Line {
 /** Holds back the requests of crawlee's queue that wait for their origins, so that they keep no place in the crawler. */
 export class Lines {
   #lines = new Map();
-  /** By request: the line to be held in, once crawlee gives the request back. */
-  #holds = new WeakMap();
-  #managers = new WeakSet();
+  /** By request that goes back: the line to be held in, or null. */
+  #putBack = new WeakMap();
+  /** Crawlers and their queues. */
+  #watched = new WeakSet();
   #held = 0;
+  #giveUpAfter;
+
+  /** `giveUpAfter`: seconds that an origin may stay deferred. */
+  constructor(giveUpAfter) {
+    this.#giveUpAfter = giveUpAfter;
+  }
 
   /** The origin's line. */
   of(url) {
@@ -63,29 +74,30 @@ export class Lines {
     return line;
   }
 
-  /** Hold requests that crawlee gives back to this manager. */
-  watch(manager) {
-    if (!manager || this.#managers.has(manager)) return;
-    this.#managers.add(manager);
-    const [reclaim, isEmpty] = [manager.reclaimRequest.bind(manager), manager.isEmpty.bind(manager)];
-    manager.isEmpty = async () => this.#held >= MOST_HELD || isEmpty();
-    manager.reclaimRequest = async (request, options) => {
-      const line = this.#holds.get(request);
-      if (!line) return reclaim(request, options);
-      this.#holds.delete(request);
-      request.errorMessages?.pop(); // it is no failure
-      const held = { request, since: monotonic(), back: () => reclaim(request, { forefront: true }) };
-      this.#held += 1;
-      line.waiting.push(held);
-      this.call(line);
-      return null;
-    };
+  /** Hold the requests of this crawler that are put back. */
+  watch(crawler) {
+    if (!crawler) return;
+    const manager = crawler.requestManager ?? crawler.requestQueue;
+    if (this.#isNew(manager)) {
+      const isEmpty = manager.isEmpty.bind(manager);
+      manager.isEmpty = async () => this.#held >= MOST_HELD || isEmpty();
+    }
+    if (this.#isNew(crawler)) {
+      // Crawlee has no other way to put a request back without a warning, a failure in its statistics and a retry that counts.
+      const fails = crawler._requestFunctionErrorHandler.bind(crawler);
+      crawler._requestFunctionErrorHandler = async (error, context, source) => {
+        const line = this.#putBack.get(context.request);
+        if (line === undefined) return fails(error, context, source);
+        this.#putBack.delete(context.request);
+        return line === null ? source.reclaimRequest(context.request) : this.#hold(source, context.request, line);
+      };
+    }
   }
 
   /** Whether a request may ask for a permit now; then it has a place in the line until `answered`. */
   enter(request, line) {
     const [now, called] = [monotonic(), line.called.delete(request.id)];
-    if ((!called && line.waiting.length > 0) || line.free(now) < 1) return false;
+    if (now >= line.givenUpUntil && ((!called && line.waiting.length > 0) || line.free(now) < 1)) return false;
     line.asking += 1;
     return true;
   }
@@ -100,12 +112,33 @@ export class Lines {
   granted(line, interval, maxWait) {
     line.interval = interval;
     line.opensAt = Math.max(line.opensAt, monotonic() + interval - maxWait);
-    line.delay = FIRST_RETRY_DELAY;
+    this.known(line);
+  }
+
+  /** The service gave a verdict. */
+  known(line) {
+    [line.deferredSince, line.delay] = [null, FIRST_RETRY_DELAY];
+  }
+
+  /** The verdict is deferred for so many seconds, says this error; with it, its requests fail if that is for too long. */
+  deferred(line, error) {
+    const now = monotonic();
+    line.deferredSince ??= now;
+    [line.opensAt, line.delay] = [now + error.seconds, FIRST_RETRY_DELAY];
+    if (line.opensAt - line.deferredSince > this.#giveUpAfter) {
+      [line.givenUpUntil, line.refusal, line.deferredSince] = [line.opensAt, error, null];
+    }
+  }
+
+  /** The error with which the requests of an origin fail now, if it stays deferred for too long. */
+  givenUp(line) {
+    return monotonic() < line.givenUpUntil ? line.refusal : null;
   }
 
   /** Nobody asks for so many seconds; without them, the service is silent. */
   close(line, seconds) {
     const now = monotonic();
+    line.deferredSince = null; // this is not about the origin
     if (seconds !== undefined) {
       [line.opensAt, line.delay] = [now + seconds, FIRST_RETRY_DELAY];
     } else if (now >= line.opensAt) {
@@ -114,12 +147,11 @@ export class Lines {
     }
   }
 
-  /** Let crawlee give this request back without a retry that counts, to be held in a line; without one, to be read at once. */
+  /** Put this request back, to be held in a line; without one, to be read at once. It goes on at this URL. */
   putBack({ request }, line, url) {
-    request.retryCount -= 1; // crawlee adds one
     if (url === undefined || url === request.url) delete request.userData[WAITS_FOR];
     else request.userData[WAITS_FOR] = url;
-    if (line) this.#holds.set(request, line);
+    this.#putBack.set(request, line);
   }
 
   /** Give all that is held back to crawlee's queue. */
@@ -134,16 +166,31 @@ export class Lines {
   call(line) {
     clearTimeout(line.timer);
     const now = monotonic();
-    while (line.waiting.length && (line.free(now) > 0 || now - line.waiting[0].since >= HOLD)) {
+    const free = () => line.free(now) > 0 || now < line.givenUpUntil;
+    while (line.waiting.length && (free() || now >= line.waiting[0].until)) {
       const held = line.waiting.shift();
-      if (line.free(now) > 0) line.called.set(held.request.id, now);
+      if (free()) line.called.set(held.request.id, now);
       void this.#back(line, held);
     }
     if (line.waiting.length) {
-      const next = Math.min(line.waiting[0].since + HOLD, line.opensAt > now ? line.opensAt : Infinity);
+      const next = Math.min(line.waiting[0].until, line.opensAt > now ? line.opensAt : Infinity);
       line.timer = setTimeout(() => this.call(line), Math.ceil((next - now) * 1000) + 1);
       line.timer.unref();
     }
+  }
+
+  #isNew(watched) {
+    if (!watched || this.#watched.has(watched)) return false;
+    this.#watched.add(watched);
+    return true;
+  }
+
+  #hold(manager, request, line) {
+    const seconds = Math.min(HOLD, (manager.requestLockSecs ?? Infinity) / 2);
+    const back = () => manager.reclaimRequest(request, { forefront: true });
+    this.#held += 1;
+    line.waiting.push({ request, seconds, back, until: monotonic() + seconds });
+    this.call(line);
   }
 
   #forgetIdle() {
@@ -159,7 +206,7 @@ export class Lines {
     } catch {
       line.called.delete(held.request.id);
       this.close(line); // or the next attempt would be at once
-      line.waiting.push({ ...held, since: monotonic() });
+      line.waiting.push({ ...held, until: monotonic() + held.seconds });
       this.call(line);
     }
   }

@@ -5,18 +5,20 @@ import { CheerioCrawler, Configuration, RequestQueue, log } from 'crawlee';
 import { Client } from 'robots-decisions';
 import { permitHooks } from 'robots-decisions/crawlee';
 
-const { service, storage, urls, key, maxWait, concurrency = 10 } = JSON.parse(process.argv[2]);
-log.setLevel(log.LEVELS.ERROR);
+const { service, storage, urls, key, concurrency = 10, lockSecs, ...options } = JSON.parse(process.argv[2]);
+log.setLevel(log.LEVELS.WARNING);
 const [fetched, failed] = [[], []];
 const configuration = new Configuration({ purgeOnStart: false, storageClientOptions: { localDataDirectory: storage } });
 const client = new Client(service, { agent: 'ExampleBot', key });
+const hooks = permitHooks(client, options);
+const requestQueue = await RequestQueue.open(null, { config: configuration });
 const crawler = new CheerioCrawler(
   {
-    ...permitHooks(client, { maxWait }),
-    requestQueue: await RequestQueue.open(null, { config: configuration }), // it locks requests for 60 s; the default one, 180 s
+    ...hooks,
+    requestQueue,
     retryOnBlocked: false,
     maxRequestRetries: 0,
-    navigationTimeoutSecs: 10,
+    navigationTimeoutSecs: 30,
     requestHandlerTimeoutSecs: 10,
     minConcurrency: concurrency,
     maxConcurrency: concurrency,
@@ -25,6 +27,7 @@ const crawler = new CheerioCrawler(
   },
   configuration,
 );
+if (lockSecs) requestQueue.requestLockSecs = lockSecs; // the crawler has set 60
 await crawler.run(urls);
 await client.close();
-console.log(JSON.stringify({ fetched, failed }));
+console.log(JSON.stringify({ fetched, failed, misconfigured: hooks.misconfigured?.message ?? null }));

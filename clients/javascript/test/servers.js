@@ -33,7 +33,7 @@ export async function site(robots, pages = {}) {
   return { ...server, log, paths: () => log.map(({ path }) => path) };
 }
 
-/** A service that gives these answers to questions, one after the other, the last one to all further ones. */
+/** A service that gives these answers to questions, one after the other, the last one to all further ones; a function gives one. */
 export async function double(...answers) {
   const asked = [];
   const reports = [];
@@ -45,8 +45,9 @@ export async function double(...answers) {
       return response.end('{"released": false, "backoff": null}');
     }
     if (request.url.endsWith('/outcomes')) return response.end('{"outcomes": []}');
-    const answer = answers[Math.min(asked.length, answers.length - 1)];
+    const next = answers[Math.min(asked.length, answers.length - 1)];
     asked.push({ path: request.url, headers: request.headers, body });
+    const answer = typeof next === 'function' ? next(body) : next;
     if (answer === 'reset') return request.socket.destroy();
     const [status, said, headers] = Array.isArray(answer) ? answer : [200, answer, {}];
     response.writeHead(status, headers).end(typeof said === 'string' ? said : JSON.stringify(said));

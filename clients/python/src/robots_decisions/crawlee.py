@@ -25,14 +25,18 @@ from robots_decisions._async.service import AsyncService
 from robots_decisions._default_http import default_async_http
 from robots_decisions._io import AsyncHttp
 from robots_decisions.crawlee_queue import WAITS_FOR, HeldRequests
-from robots_decisions.errors import Misconfigured, Options, PermitError
+from robots_decisions.errors import Deferred, Misconfigured, Options, PermitError
 from robots_decisions.permits import PACE, VERSION, Fields, Granted, NoAnswer, Open, RetryLater, Slot, asked_price
 from robots_decisions.question import Names, origin_key
+from robots_decisions.waits import because
 
-__all__ = ["MAX_WAIT", "PermitHooks"]
+__all__ = ["GIVE_UP_AFTER", "MAX_WAIT", "PermitHooks"]
 
 MAX_WAIT = 5.0
 """Default seconds that a page waits for its slot in the crawler. Those whose slots are later wait in the queue."""
+
+GIVE_UP_AFTER = 3600.0
+"""Default seconds that a site may stay deferred before its pages fail."""
 
 REDIRECTS = 20
 """Redirects in a row that are followed."""
@@ -78,9 +82,10 @@ class PermitHooks:
     `agent` is the crawler to ask as; `purpose`, `dialect` and `max_age` are those of AsyncClient. A disallowed page
     fails with Disallowed, without retries. A page whose slot is within `max_wait` seconds waits for it in the crawler.
     One whose slot or verdict is later goes back to crawlee's queue until then, and so does one about which the service
-    says nothing; that counts as no retry. With `unreachable="allow"`, pages are then fetched without a permit, at the
-    client's own pace. If the service refuses the key, or is none, the crawler is stopped, its requests stay in its
-    queue, and `misconfigured` says why.
+    says nothing; that counts as no retry. The pages of a site that stays deferred for more than `give_up_after` seconds
+    fail with Deferred; `math.inf` waits for ever. With `unreachable="allow"`, pages are fetched without a permit while
+    the service is silent, at the client's own pace. If the service refuses the key, or is none, the crawler is stopped,
+    its requests stay in its queue, and `misconfigured` says why.
 
     With `http_client`, redirects need a permit each. Without it, and in a browser, they were followed before they can
     be asked about: then a page fails that a redirect to a disallowed one gave. What a browser loads for a page is not
@@ -98,11 +103,15 @@ class PermitHooks:
         key: str | None = None,
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
+        give_up_after: float = GIVE_UP_AFTER,
         unreachable: Literal["wait", "allow"] = "wait",
         http: AsyncHttp | None = None,
     ) -> None:
         if unreachable not in {"wait", "allow"}:
             raise ValueError(f"unreachable={unreachable!r} is not one of 'wait' and 'allow'")
+        if not give_up_after >= 0:
+            raise ValueError(f"give_up_after={give_up_after!r} is not a number of seconds")
+        self._give_up_after = give_up_after
         self._options = Options(
             agent=agent,
             purpose=purpose,
@@ -203,6 +212,7 @@ class PermitHooks:
 
     async def _slot(self, installed: _Installed, request: Request, url: str, *, resume: bool, came: bool) -> Slot:
         held, max_wait = installed.held, self._options.max_wait
+        self._fail_if_given_up(installed, request, url)
         answer = await self._service.answer(url, self._options.members, max_wait, waiting=held.waiting(url))
         line, now = held.line(url), time.monotonic()
         match answer:
@@ -214,8 +224,9 @@ class PermitHooks:
                 self._service.waits.slow(url, interval or seconds, len(line.waiting))
                 if came:  # the page is allowed, and to fetch it again would only be another one
                     return Open(interval)
-            case RetryLater(seconds=seconds):
-                line.verdict_unknown(now, seconds, math.inf)
+            case RetryLater():
+                line.deferred(now, answer, self._give_up_after)
+                self._fail_if_given_up(installed, request, url)
             case NoAnswer(remedy=None) if self._options.opens:
                 own = self._service.own_slot(url, answer, max_wait)
                 if own.taken:
@@ -223,6 +234,7 @@ class PermitHooks:
                     return await self._service.wait_for(own)
                 line.wait_for_slot(now, own.wait, own.interval)
             case NoAnswer(remedy=None):
+                line.forget_trouble()
                 if now >= line.opens_at:  # of several that asked together, the first to fail counts
                     line.verdict_unknown(now, None, math.inf)
             case NoAnswer():
@@ -235,6 +247,13 @@ class PermitHooks:
         if not (came or resume or url == request.url):  # it would be posted again and again
             raise self._options.errors.error(url, self._url, answer)
         raise held.put_back(request, url, resume=resume)
+
+    def _fail_if_given_up(self, installed: _Installed, request: Request, url: str) -> None:
+        line = installed.held.line(url)
+        if line.refusal is not None and time.monotonic() < line.given_up_until:
+            request.no_retry = True
+            since = f"its site stays deferred for more than `give_up_after`, {self._give_up_after:g} s"
+            raise Deferred(f"{url} is given up, since {since}: {because(self._url, line.refusal)}", line.refusal)
 
     def _stop(self, crawler: HookedCrawler, error: PermitError) -> None:
         if self.misconfigured is None and isinstance(error, Misconfigured):

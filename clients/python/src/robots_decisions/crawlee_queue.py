@@ -1,6 +1,7 @@
 """Holds back requests of crawlee's queue that wait for their origins, so that they keep no place in the crawler."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
 from robots_decisions.origin_queue import OriginQueue
+from robots_decisions.permits import BUSY, RetryLater
 from robots_decisions.question import origin_key
 
 AT_ONCE: Final = 100
@@ -47,6 +49,19 @@ class _Line(OriginQueue[_Held]):
     def __init__(self) -> None:
         self.held: deque[_Held] = deque()
         super().__init__(AT_ONCE, self.held)
+        self.refusal: RetryLater | None = None  # after which its requests are given up
+
+    def deferred(self, now: float, answer: RetryLater, give_up_after: float) -> None:
+        """Note a verdict that is deferred, or a service that is busy, which says nothing about the origin."""
+        if answer.reason == BUSY:
+            self.forget_trouble()
+            self.verdict_unknown(now, answer.seconds, math.inf)
+        elif self.verdict_unknown(now, answer.seconds, give_up_after):
+            self.refusal = answer
+
+    def may_call(self, now: float) -> bool:
+        """Whether a request may come: to ask, or to fail."""
+        return self.free_slots(now) > 0 or now < self.given_up_until
 
 
 class HeldRequests(RequestManager):
@@ -203,7 +218,7 @@ class HeldRequests(RequestManager):
         timer = self._timers.pop(origin, None)
         if timer is not None:
             timer.cancel()
-        while queue.held and queue.free_slots(now):
+        while queue.held and queue.may_call(now):
             held = queue.held.popleft()
             del self._held[held.request.unique_key]
             self._asking[held.request.unique_key] = origin

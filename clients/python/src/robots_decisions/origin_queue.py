@@ -97,7 +97,12 @@ class OriginQueue(Generic[R]):
 
     def verdict_known(self) -> None:
         """Note that the service gave a verdict."""
-        self._troubled_since, self._retry_delay = None, FIRST_RETRY_DELAY
+        self._retry_delay = FIRST_RETRY_DELAY
+        self.forget_trouble()
+
+    def forget_trouble(self) -> None:
+        """Count the time without a verdict from the next `verdict_unknown`."""
+        self._troubled_since = None
 
     def verdict_unknown(self, now: float, seconds: float | None, give_up_after: float) -> bool:
         """Note that there is no verdict for `seconds` (None: until the service responds); return whether to give up."""
