@@ -18,7 +18,7 @@ from robots_core.robots.access import Cause, Successful, Unreachable
 ESTIMATE_LAG = 1.0
 """Seconds by which an instant may be ahead of a process's estimate of the store's clock, which lags."""
 
-_LOCAL = frozenset({Cause.DNS, Cause.CONNECTION, Cause.TIMEOUT, Cause.TLS})
+_LOCAL = frozenset({Cause.DNS, Cause.CONNECTION, Cause.TIMEOUT, Cause.TLS, Cause.PROXY})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from robots_core.purposes.policy import PURPOSES, PurposePolicy
 from robots_core.robots.access import Access, Cause, Successful, Unreachable
 from robots_core.robots.dialects import DIALECTS
 
-_NO_HTTPS = frozenset({Cause.CONNECTION, Cause.TIMEOUT, Cause.TLS})
+_NO_HTTPS = frozenset({Cause.CONNECTION, Cause.PROXY, Cause.TIMEOUT, Cause.TLS})
 """Why a fetch by https fails at a host that has http only."""
 
 

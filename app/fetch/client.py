@@ -19,6 +19,7 @@ from app.fetch.network import (
     TlsFailed,
 )
 from app.fetch.profile import FetchProfile
+from app.fetch.proxy import ProxyFailed
 from app.fetch.queue import FetchQueue
 from app.fetch.race import AddressBusy
 from app.fetch.response import (
@@ -53,6 +54,7 @@ UNCONDITIONAL = Validators()
 _CAUSES: tuple[tuple[type[Exception], Cause], ...] = (
     (NameNotResolved, Cause.DNS),
     (TlsFailed, Cause.TLS),
+    (ProxyFailed, Cause.PROXY),
     (TimeoutError, Cause.TIMEOUT),
     (OSError, Cause.CONNECTION),
     (Unreadable, Cause.BAD_RESPONSE),
@@ -234,7 +236,7 @@ class Fetcher:
 
 def _detail(failure: Exception) -> str | None:
     """What is said of a failure beside its cause; a system's own text may contain an address."""
-    if isinstance(failure, TlsFailed) or not isinstance(failure, OSError):
+    if isinstance(failure, TlsFailed | ProxyFailed) or not isinstance(failure, OSError):
         return _bounded(str(failure))
     return None if failure.errno is None else _bounded(os.strerror(failure.errno).lower())
 

@@ -151,7 +151,7 @@ class Exchange(asyncio.BufferedProtocol):
         # Collected here, because httptools would copy a field again for each piece of it that arrives.
         searched = max(0, len(self._head) - len(b"\n\r"))
         self._head += data
-        while not self._has_head and (end := _end_of_head(self._head, searched)):
+        while not self._has_head and (end := end_of_head(self._head, searched)):
             head, searched = _repaired(bytes(self._head[:end])), 0
             del self._head[:end]
             self._parser.feed_data(head)
@@ -286,7 +286,7 @@ def tls_detail(error: ssl.SSLError) -> str:
     return f"TLS failed: {reason}" if reason else "TLS failed"
 
 
-def _end_of_head(data: bytearray, start: int) -> int:
+def end_of_head(data: bytearray, start: int) -> int:
     """Where the first empty line after `start` ends, 0 if there is none. A line may end with LF alone."""
     found = ((data.find(ending, start), len(ending)) for ending in (b"\n\r\n", b"\n\n"))
     return min((at + size for at, size in found if at >= 0), default=0)

@@ -9,6 +9,8 @@ from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import HostsShareAddress, Resolver
 from app.fetch.profile import FetchProfile
+from app.fetch.proxy import Tunnels, read_proxy
+from app.fetch.sockets import connect
 from app.files.reread import Reread
 from app.main.agents_file import OwnAgents
 from app.main.settings import Settings
@@ -29,6 +31,7 @@ def fetcher_from(
 
     `clock` (Unix seconds) reads dates of responses, and dates signatures.
     """
+    proxy = settings.fetch_proxy
     return Fetcher(
         profile=FetchProfile(settings.user_agent),
         profiles=lambda: agents.value.profiles,
@@ -36,6 +39,7 @@ def fetcher_from(
         ports=PortPolicy(every=True) if settings.allow_ports == "*" else PortPolicy(settings.allow_ports),
         resolver=resolver,
         ssl_context=ssl_context,
+        connect=connect if proxy is None else Tunnels(read_proxy(proxy), resolver),
         timeout=settings.fetch_timeout,
         per_address=settings.fetches_per_address,
         now=clock,

@@ -1,7 +1,6 @@
 """The composition root: makes the parts of the service, each from those before it, and the application of them."""
 
 import logging
-import os
 import ssl
 import time
 from collections.abc import Callable
@@ -59,8 +58,8 @@ WITHOUT_CONTACT = (
 )
 
 WITHOUT_PROXY = (
-    "%s is set, but fetches use no proxy: the service has to connect to the addresses that it has checked. Give it a "
-    "route to the internet, or send robots.txt files that were fetched by a proxy to PUT /v1/robots."
+    "%s is set and FETCH_PROXY is not, so fetches use no proxy. If a proxy is the only way to the internet, set "
+    "FETCH_PROXY=http://proxy.example:3128 with its name and port."
 )
 
 _log = logging.getLogger(__name__)
@@ -142,7 +141,7 @@ def create(
             _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))
         if not any(mark in settings.user_agent for mark in ("://", "@")):
             _log.warning(WITHOUT_CONTACT, settings.user_agent)
-        if proxies := sorted({name.upper() for name in os.environ} & {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}):
+        if proxies := settings.unused_proxies:
             _log.warning(WITHOUT_PROXY, ", ".join(proxies))
         await stack.enter_async_context(during())
 

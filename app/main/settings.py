@@ -17,6 +17,7 @@ from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load as load_table
 from app.decision_log.sinks import check_path
 from app.fetch.network import CONNECTIONS_PER_ADDRESS
+from app.fetch.proxy import read_proxy
 from app.files.extras import needing
 from app.files.validation import message
 from app.history.redis_changes import CHANGES_LENGTH
@@ -75,6 +76,11 @@ def _purposes(value: object) -> object:
     return read_purposes(_parts(value)) if isinstance(value, str) else value
 
 
+def _proxy(value: str) -> str:
+    read_proxy(value)
+    return value
+
+
 def _not_below_the_floor(value: float, info: ValidationInfo) -> float:
     floor = info.data.get("pace_floor", 0.0)
     if value < floor:
@@ -122,6 +128,7 @@ class Settings(BaseSettings):
     allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode, BeforeValidator(_ports)] = frozenset()
     user_agent: str = Field(f"RobotsDecisions/{__version__}", pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")
     fetch_timeout: float = Field(10.0, gt=0, le=120)
+    fetch_proxy: Annotated[str, AfterValidator(_proxy)] | None = None
     fetches_per_address: int = Field(CONNECTIONS_PER_ADDRESS, ge=1, le=256)
     memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
     recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
@@ -159,6 +166,12 @@ class Settings(BaseSettings):
         """Whether a 401 or 403 of robots.txt closes a site."""
         return self.on_forbidden == "deny"
 
+    @property
+    def unused_proxies(self) -> list[str]:
+        """The variables that name a proxy to other programs, if fetches use none."""
+        known = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
+        return sorted(known & set(map(str.upper, os.environ))) if self.fetch_proxy is None else []
+
     @classmethod
     def read(cls) -> "Settings":
         """Read the environment, then the files in SECRETS_DIR that are named like settings; raises BadSetting.
@@ -182,8 +195,10 @@ class Settings(BaseSettings):
 
 def _sentence(problem: ErrorDetails) -> str:
     name = str(problem["loc"][0]).upper()
+    value = str(problem["input"])
     # Secrets are not quoted.
-    value = "" if name == "PERMIT_SECRET" else f"={shown(str(problem['input']))}"
+    secret = name == "PERMIT_SECRET" or (name == "FETCH_PROXY" and "@" in value)
+    value = "" if secret else f"={shown(value)}"
     return f"{name}{value} is invalid: {message(problem)}."
 
 

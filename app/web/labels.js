@@ -51,6 +51,7 @@ const CAUSES = {
   dns: "the host name was not found",
   tls: "no secure connection (TLS) could be set up",
   connection: "the connection failed or was refused",
+  proxy: "the proxy of this service opened no way to the server",
   redirect_loop: "too many redirects",
   cookie_loop: "redirects that only end for a browser that keeps cookies",
   refused_redirect: "it redirects to an address that is not permitted",

@@ -29,7 +29,8 @@ ASKED = 100_000
 SEED = 20_261_124
 WORDS = (
     *map(str, range(400, 600)),
-    *("timeout", "dns", "tls", "connection", "bad_response", "challenge", "server_error", "too_many_requests"),
+    *("timeout", "dns", "tls", "connection", "proxy", "bad_response", "challenge", "server_error"),
+    "too_many_requests",
     *("redirect_loop", "cookie_loop", "refused_redirect", "unreachable_redirect", "blocked_address"),
 )
 

@@ -28,6 +28,7 @@ OUTCOMES = (
     "bad_response",
     "tls",
     "connection",
+    "proxy",
     "451",
     "599",
 )

@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[2]
 CASES = rows("verdict-cases.jsonl")
 WORDS = (
     *map(str, range(400, 600)),
-    *("timeout", "dns", "tls", "connection", "bad_response", "challenge", "server_error", "too_many_requests"),
+    *("timeout", "dns", "tls", "connection", "proxy", "bad_response", "challenge", "server_error"),
+    "too_many_requests",
     *("redirect_loop", "cookie_loop", "refused_redirect", "unreachable_redirect", "blocked_address"),
 )
 NOT_NEEDED = {

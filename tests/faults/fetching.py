@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from ipaddress import ip_address
 
 import psutil
 import pytest
@@ -92,6 +93,25 @@ def received() -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Exchange, "buffer_updated", count)
         yield sizes
+
+
+@contextmanager
+def dropping(host: str, port: int) -> Iterator[None]:
+    """A listener whose queue of connections is full: the kernel drops each further SYN, as a router without a route."""
+    family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(0)
+        waiting = [socket.socket(family) for _ in range(3)]
+        try:
+            for each in waiting:
+                each.setblocking(False)
+                each.connect_ex((host, port))
+            yield
+        finally:
+            for each in waiting:
+                each.close()
 
 
 def _sockets() -> set[int]:

@@ -4,9 +4,8 @@ import asyncio
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from ipaddress import ip_address, ip_network
+from collections.abc import Mapping
+from ipaddress import ip_network
 
 import pytest
 
@@ -17,7 +16,7 @@ from app.fetch.profile import FetchProfile
 from app.fetch.race import NEXT_AFTER
 from app.fetch.sockets import Connect, connect
 from robots_core.robots.access import Cause, Fetched, Successful, Unreachable
-from tests.faults.fetching import nothing_left
+from tests.faults.fetching import dropping, nothing_left
 from tests.faults.until import until_so
 from tests.fetch.connect_proxy import relay
 from tests.origins import LOOPBACKS, NO_TLS, Authority, Exchange, LoopbackOrigin, Names, serve, text
@@ -57,7 +56,6 @@ class Gated:
         self._server = server
         self._gates = gates
         self.tried: list[str] = []
-        self.sockets: list[socket.socket] = []
 
     async def __call__(self, address: Address, port: int) -> socket.socket:
         self.tried.append(str(address))
@@ -65,8 +63,7 @@ class Gated:
             for gate in self._gates.values():
                 gate.set()
         await self._gates[str(address)].wait()
-        self.sockets.append(await connect(self._server.address, self._server.port))
-        return self.sockets[-1]
+        return await connect(self._server.address, self._server.port)
 
 
 def fetcher(
@@ -82,25 +79,6 @@ def fetcher(
         timeout=timeout,
         per_address=per_address,
     )
-
-
-@contextmanager
-def dropping(host: str, port: int) -> Iterator[None]:
-    """A listener whose queue of connections is full: the kernel drops each further SYN, as a router without a route."""
-    family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
-    with socket.socket(family) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(0)
-        waiting = [socket.socket(family) for _ in range(3)]
-        try:
-            for each in waiting:
-                each.setblocking(False)
-                each.connect_ex((host, port))
-            yield
-        finally:
-            for each in waiting:
-                each.close()
 
 
 @pytest.mark.parametrize("silent", [FIRST, *LOOPBACKS[1:]])
@@ -137,7 +115,6 @@ async def test_of_addresses_that_connect_at_once_one_is_asked(tls: bool) -> None
         await origin.left()
         assert wire.tried == [FIRST, SECOND]
         assert len(origin.requests) == 1
-        assert len(wire.sockets) == 2
         assert ours._network.addresses_in_use == 0
 
 

@@ -55,6 +55,8 @@ URL_VARIABLE = 'extraEnv=[{"name": "REDIS_URL", "valueFrom": {"secretKeyRef": {"
             )
         ),
         ((*TRIAL, "settings.PERMIT_SECRET=aaaa"), "settings.PERMIT_SECRET would be readable"),
+        ((*TRIAL, "settings.FETCH_PROXY=http://u:p@proxy:3128"), "settings.FETCH_PROXY has credentials"),
+        ((*TRIAL, "settings.FETCH_PROXY=http://proxy:3128"), "reach no proxy: set networkPolicy.fetchProxy"),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_sentence(values: tuple[str, ...], sentence: str) -> None:

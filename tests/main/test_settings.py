@@ -45,6 +45,7 @@ def test_lists_are_separated_by_commas_or_spaces(monkeypatch: pytest.MonkeyPatch
         ("ALLOW_PORTS", "99999"),
         ("ON_FORBIDDEN", "maybe"),
         ("FETCH_TIMEOUT", "0"),
+        ("FETCH_PROXY", "proxy.example:3128"),
         ("PURPOSES", "search,training"),
         ("ENFORCE_PURPOSES", "perhaps"),
         ("MEMORY_BYTES", "1"),
@@ -111,3 +112,20 @@ def test_short_permit_secret_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> N
     assert "hunter2" not in str(raised.value)
     monkeypatch.setenv("PERMIT_SECRET", "hunter2" * 5)
     assert "hunter2" not in repr(Settings.read())
+
+
+@pytest.mark.parametrize("url", ["http://fleet:secret@proxy.example", "socks5://fleet:secret@h:1", "secret@h:3128"])
+def test_a_bad_proxy_is_refused_without_its_credentials(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FETCH_PROXY", url)
+    with pytest.raises(BadSetting, match=r"^FETCH_PROXY is invalid: ") as refused:
+        Settings.read()
+    assert "secret" not in str(refused.value)
+    assert "fleet" not in str(refused.value)
+
+
+def test_proxies_of_other_programs_are_named_if_fetches_use_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "https_proxy", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.setenv(name, "http://proxy.example:3128")
+    assert Settings.read().unused_proxies == ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY"]
+    monkeypatch.setenv("FETCH_PROXY", "http://proxy.example:3128")
+    assert Settings.read().unused_proxies == []

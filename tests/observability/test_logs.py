@@ -182,7 +182,20 @@ async def test_service_without_a_terminal_logs_json_only() -> None:
 
 async def test_a_proxy_that_is_not_used_is_named() -> None:
     with started(HTTPS_PROXY="http://proxy.example:3128", http_proxy="http://proxy.example:3128") as service:
-        assert "HTTPS_PROXY, HTTP_PROXY is set, but fetches use no proxy: " in service.output
+        assert "HTTPS_PROXY, HTTP_PROXY is set and FETCH_PROXY is not, so fetches use no proxy. " in service.output
+
+
+async def test_credentials_of_a_proxy_are_never_shown() -> None:
+    proxy = "http://fleet:pass%77ord@127.0.0.1:1"
+    with started(FETCH_PROXY=proxy, HTTPS_PROXY="http://proxy.example:3128", LOG_LEVEL="debug") as service:
+        async with httpx.AsyncClient(base_url=service.url) as client:
+            answer = await client.get("/v1/allowed", params={"url": "http://93.184.216.34/", "agent": "ExampleBot"})
+        output = service.output + service.signal(signal.SIGTERM)
+    robots = answer.json()["robots"]
+    assert robots["cause"] == "proxy"
+    assert robots["detail"] == "no connection to the proxy: connection refused"
+    assert "FETCH_PROXY is not" not in output
+    assert all(secret not in output + answer.text for secret in ("fleet", "pass%77ord", "password", "ZmxlZXQ6"))
 
 
 async def test_log_format_text() -> None:

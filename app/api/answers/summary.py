@@ -202,10 +202,10 @@ def _cause(access: Unreachable) -> str:
             return "the TLS handshake failed"
         case Cause.CONNECTION:
             return "the connection failed"
-        case Cause.REDIRECT_LOOP:
-            return "its redirects form a loop"
-        case Cause.COOKIE_LOOP:
-            return "its redirects form a loop, and set a cookie"
+        case Cause.PROXY:
+            return "the proxy opened no tunnel"
+        case Cause.REDIRECT_LOOP | Cause.COOKIE_LOOP:
+            return "its redirects form a loop" + (", and set a cookie" if access.cause is Cause.COOKIE_LOOP else "")
         case Cause.REFUSED_REDIRECT:
             return "its redirect could not or may not be followed"
         case Cause.BAD_RESPONSE:

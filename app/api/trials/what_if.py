@@ -33,6 +33,7 @@ SimulatedCause = Literal[
     "dns",
     "tls",
     "connection",
+    "proxy",
     "bad_response",
     "challenge",
     "redirect_loop",

@@ -29,6 +29,8 @@ class Cause(StrEnum):
     DNS = "dns"
     TLS = "tls"
     CONNECTION = "connection"
+    PROXY = "proxy"
+    """The proxy through which the fetch goes opened no tunnel to the origin."""
     REDIRECT_LOOP = "redirect_loop"
     COOKIE_LOOP = "cookie_loop"
     """A redirect loop of a site that set a cookie, which a fetch does not keep: a browser gets out of it."""

@@ -52,6 +52,12 @@
 {{- if hasKey .Values.settings "PERMIT_SECRET" }}
   {{- $problems = append $problems "settings.PERMIT_SECRET would be readable in a ConfigMap: put it into a file permit_secret of storeSecret." }}
 {{- end }}
+{{- if regexMatch "://[^/]*@" (get $env "FETCH_PROXY") }}
+  {{- $problems = append $problems "settings.FETCH_PROXY has credentials, which everyone who may read ConfigMaps would see: put the URL into a file fetch_proxy of storeSecret." }}
+{{- end }}
+{{- if and $policy.enabled (get $env "FETCH_PROXY") (not $policy.fetchProxy) (not $policy.extraEgress) }}
+  {{- $problems = append $problems "The network policy lets the pods reach no proxy: set networkPolicy.fetchProxy to its pods or addresses, for example [{ipBlock: {cidr: 10.20.0.9/32}}], and fetchProxyPorts to its port." }}
+{{- end }}
 {{- if $problems }}
   {{- fail (printf "\n\n%s\n" (join "\n" $problems)) }}
 {{- end }}
