@@ -101,7 +101,8 @@ async def called(client: AsyncClient, call: Mapping[str, Any]) -> dict[str, Any]
                 permit.report(call["report"]["status"], call["report"].get("retry_after"))
             if "release" in call:
                 permit.release()
-        return {"granted": permit.granted, "interval": permit.interval, "version": permit.version}
+        signed = permit.signed and {name.lower(): value for name, value in permit.signed.items()}
+        return {"granted": permit.granted, "interval": permit.interval, "version": permit.version, "signed": signed}
     except PermitError as error:
         return failed(error, answers)
 

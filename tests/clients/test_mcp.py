@@ -16,6 +16,7 @@ from mcp.client.stdio import stdio_client
 
 from tests.clients.commands import WORDS, command, run
 from tests.clients.crawling import ROOT, environment
+from tests.clients.permitting import Permitting, allow
 from tests.clients.site import Site, new_address
 from tests.engines import free_port
 from tests.origins import serve, text
@@ -273,3 +274,18 @@ async def test_slips_of_the_command_line_are_errors(service_url: str) -> None:
         taken = str(listener.getsockname()[1])
         ended = await run("mcp", "--agent", "ExampleBot", "--http", "--port", taken)
     assert (ended.code, f"Cannot listen on 127.0.0.1 port {taken}" in ended.err) == (3, True)
+
+
+async def test_a_reservation_is_signed_only_if_the_operator_lets_it() -> None:
+    headers = {"Signature-Agent": 'sig1="https://bot.example.com"', "Signature-Input": "sig1=()", "Signature": "a"}
+    answer = {**allow(), "signed": {"method": "GET", "headers": headers}, "unsigned": None}
+    for arguments, sent in (([], None), (["--sign"], headers)):
+        permitting = Permitting(answer if arguments else allow())
+        async with (
+            serve(permitting) as service,
+            over_stdio("--agent", "ExampleBot", "--server", service.url, *arguments) as client,
+        ):
+            slot = await _ask(client, "reserve", url="https://www.example.com/")
+        assert slot["send_headers"] == sent
+        assert ("send_headers" in slot["what_to_do"]) == (sent is not None)
+        assert permitting.asked[0].get("sign", False) == bool(arguments)

@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import httpx
 import httpx2
 import pytest
 import requests
+from crawlee import Request
+from crawlee.crawlers import HttpCrawler, HttpCrawlingContext
+from crawlee.storage_clients import MemoryStorageClient
 from robots_decisions.aiohttp import PermitMiddleware
+from robots_decisions.crawlee import PermitHooks
 from robots_decisions.httpx import AsyncPermittedTransport, PermittedTransport
 from robots_decisions.httpx2 import AsyncPermittedTransport as AsyncPermittedTransport2
 from robots_decisions.requests import PermitAdapter
@@ -70,6 +74,20 @@ async def by_aiohttp(service: str, method: str, url: str, **options: Any) -> Non
         await response.read()
 
 
+async def by_crawlee(service: str, method: str, url: str, **options: Any) -> None:
+    async with PermitHooks(service, agent="A", **options) as hooks:
+        crawler = HttpCrawler(
+            http_client=hooks.http_client(), storage_client=MemoryStorageClient(), configure_logging=False
+        )
+        hooks.install(crawler)
+
+        @crawler.router.default_handler
+        async def handle(_context: HttpCrawlingContext) -> None:
+            pass
+
+        await crawler.run([Request.from_url(url, method=cast("Any", method), headers={"User-Agent": "A/1"})])
+
+
 Fetch = Callable[..., Awaitable[None]]
 CLIENTS: Mapping[str, Fetch] = {
     "httpx": by_httpx,
@@ -77,6 +95,7 @@ CLIENTS: Mapping[str, Fetch] = {
     "httpx, sync": by_sync_httpx,
     "requests": by_requests,
     "aiohttp": by_aiohttp,
+    "crawlee": by_crawlee,
 }
 
 each_client = pytest.mark.parametrize("fetch", CLIENTS.values(), ids=CLIENTS)
@@ -155,3 +174,10 @@ async def test_fields_that_no_signature_has_are_not_sent(headers: dict[str, obje
         await by_httpx(service.url, "GET", f"{origin.url}/a", sign=True)
         [request] = fields(origin)
     assert not {*NAMES, "cookie", "authorization", "x"} & request.keys()
+
+
+async def test_crawlee_signs_by_its_http_client_alone() -> None:
+    """In a browser, the fields would go to every host that a page loads something from."""
+    async with PermitHooks("http://127.0.0.1:9", agent="A", sign=True) as hooks:
+        with pytest.raises(ValueError, match=r"http_client=hooks\.http_client\(\)"):
+            hooks.install(HttpCrawler(storage_client=MemoryStorageClient(), configure_logging=False))

@@ -1,6 +1,7 @@
 /** What answers of the service mean. They are not trusted. */
 
 import { answeredAgent } from './question.js';
+import { signedOf } from './signatures.js';
 
 /** Bytes of the longest answer that is read, and characters of a line of a batch. */
 export const ANSWER_LIMIT = 4 * 1024 * 1024;
@@ -82,7 +83,8 @@ function granted(message) {
     if (!PERMIT.test(message.permit)) return notOurs(`the permit ${shown(message.permit)}`);
     if (wait > MAX_PERMIT_WAIT) return notOurs(`a slot in ${wait} s`);
     const { permit, edge } = message;
-    return { kind: 'granted', permit, wait, interval: Math.min(interval, MAX_DELAY), refused: isObject(edge), version: versionOf(message) };
+    const [version, signed] = [versionOf(message), signedOf(message)];
+    return { kind: 'granted', permit, wait, interval: Math.min(interval, MAX_DELAY), refused: isObject(edge), version, signed };
   }
   const retryAfter = number(message.retry_after);
   if (message.permit === null && retryAfter !== null) {

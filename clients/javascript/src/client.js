@@ -8,6 +8,7 @@ import { Outcomes } from './outcomes.js';
 import { LocalPace } from './pace.js';
 import { asking, checkedSeconds, withoutCredentials } from './question.js';
 import { BATCH_ITEMS, OUTCOME_TIMEOUT, answerTimeout, isUrgent, outcome, permitQuestion, query, question } from './requests.js';
+import { signRequest } from './signatures.js';
 import { Waits } from './waits.js';
 
 /** Codes of Node.js for what answers, but not in HTTP, without TLS, or with a certificate that is not trusted; and for a port that fetch refuses. */
@@ -20,15 +21,23 @@ class Permit {
   #client;
   #grant;
   #url;
+  #sign;
   #begun = monotonic();
 
-  constructor(client, grant, { interval, version }, url) {
+  constructor(client, grant, { interval, version, signed = null }, url, sign) {
+    this.#sign = sign;
     this.#url = url;
     this.#client = client;
     this.#grant = grant;
     this.granted = grant !== null;
     this.interval = interval;
     this.version = version;
+    this.signed = signed;
+  }
+
+  /** Sign a request of the page in its Headers: delete what is of the page before, and set the fields. Does so only if `sign` was asked. */
+  sign(method, headers) {
+    if (this.#sign) signRequest(method, headers, this.signed);
   }
 
   /** Report the status of the page, its Retry-After header and the crawler-price of a 402: at once if the fleet has to know, else with others. */
@@ -94,22 +103,22 @@ export class Client {
   }
 
   /** Wait for the slot of a page. */
-  async permit(url, { maxWait = this.#options.maxWait, signal, ...how } = {}) {
+  async permit(url, { maxWait = this.#options.maxWait, sign = this.#options.sign, signal, ...how } = {}) {
     const members = this.#members(url, how);
     if (members.as_of !== undefined) throw new TypeError('a permit is for now: asOf is for verdicts');
     const { caller, unreachable } = this.#options;
     const ends = monotonic() + checkedSeconds('maxWait', maxWait);
     const answer = await this.#converse(url, maxWait, signal, async (left) => {
-      const content = JSON.stringify(permitQuestion(url, members, left, caller));
+      const content = JSON.stringify(permitQuestion(url, members, left, caller, sign));
       const response = await this.#request('POST', '/v1/permits', content, answerTimeout(left), signal);
       return 'kind' in response ? response : parseAnswer(response, Date.now() / 1000);
     });
     if (answer.kind === 'granted') {
       this.#pace.learn(url, answer.interval, monotonic());
-      return new Permit(this, answer, answer, url);
+      return new Permit(this, answer, answer, url, sign);
     }
     if (answer.kind === 'none' && answer.set === undefined && unreachable === 'allow') {
-      return this.#open(url, answer, ends - monotonic(), signal);
+      return this.#open(url, answer, ends - monotonic(), signal, sign);
     }
     throw errorFor(url, this.#service, answer);
   }
@@ -135,7 +144,7 @@ export class Client {
   }
 
   /** Wait for the client's own slot while the service is silent. */
-  async #open(url, answer, left, signal) {
+  async #open(url, answer, left, signal, sign) {
     this.#waits.open(answer);
     const { wait, interval, giveBack } = this.#pace.take(url, monotonic(), Math.max(left, 0));
     if (giveBack === null) {
@@ -143,7 +152,7 @@ export class Client {
       throw new Deferred(`${url} may not be fetched for ${shortened(wait)} s: ${why}`, { seconds: wait, reason: 'pace' });
     }
     await slept(wait, signal, giveBack);
-    return new Permit(this, null, { interval, version: null });
+    return new Permit(this, null, { interval, version: null }, url, sign);
   }
 
   async #converse(url, maxWait, signal, ask) {

@@ -14,7 +14,8 @@ const NOT_ABOUT_IT = ['pace', 'busy'];
  * refuses the key, or is none, the crawler stops, its requests stay in its queue, and `misconfigured` of the hooks says why.
  *
  * Redirects by HTTP need a permit each. A browser has followed them before they can be asked about: then a page fails that a
- * redirect to a disallowed one gave. A hook for sessions or proxies goes before these.
+ * redirect to a disallowed one gave. A hook for sessions or proxies goes before these. With `sign`, pages and redirects by HTTP
+ * are signed, and those of a browser are not.
  */
 export function permitHooks(client, { maxWait = 5, giveUpAfter = 3600, ...how } = {}) {
   if (!(giveUpAfter >= 0)) throw new TypeError(`giveUpAfter=${giveUpAfter} is not a number of seconds`);
@@ -29,7 +30,7 @@ export function permitHooks(client, { maxWait = 5, giveUpAfter = 3600, ...how } 
     const line = lines.of(url);
     failIfGivenUp(request, url, line);
     try {
-      const permit = await client.permit(url, { ...how, maxWait });
+      const permit = await client.permit(url, { ...how, maxWait, ...(context.page === undefined ? {} : { sign: false }) });
       lines.granted(line, permit.interval, maxWait);
       permits.set(request, { url, permit });
     } catch (error) {
@@ -90,9 +91,12 @@ export function permitHooks(client, { maxWait = 5, giveUpAfter = 3600, ...how } 
       options.url = url; // it goes on behind the redirect
     }
     if (page !== undefined || options === undefined) return;
+    options.headers = { ...request.headers, ...options.headers };
+    permits.get(request).permit.sign(request.method, headersOf(options));
     const redirected = async (next, response) => {
       await permits.get(request).permit.report(response.statusCode, response.headers['retry-after'] ?? null);
       await wait(context, String(next.url));
+      permits.get(request).permit.sign(next.method, headersOf(next));
     };
     options.hooks = { ...options.hooks, beforeRedirect: [...(options.hooks?.beforeRedirect ?? []), redirected] };
   }
@@ -113,6 +117,12 @@ export function permitHooks(client, { maxWait = 5, giveUpAfter = 3600, ...how } 
   const hooks = { preNavigationHooks: [before], postNavigationHooks: [after] };
   // Not enumerable: crawlee refuses options that it does not know.
   return Object.defineProperty(hooks, 'misconfigured', { get: () => misconfigured });
+}
+
+/** The headers of a request of got as Headers change them; its names may be in any case, and what is undefined is not sent. */
+function headersOf({ headers }) {
+  const remove = (name) => Object.keys(headers).filter((key) => key.toLowerCase() === name).forEach((key) => (headers[key] = undefined));
+  return { delete: remove, set: (name, value) => (remove(name), (headers[name] = value)) };
 }
 
 function isOther(url, permitted) {

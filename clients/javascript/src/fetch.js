@@ -7,7 +7,8 @@ const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization'];
  * A fetch that requests a permit of the client before every request, redirects included, and waits for its slot.
  *
  * `agent` is the crawler to ask as, by default the client's. It, or the first of several, is also sent as User-Agent unless the
- * request has one. Other options are those of `client.permit`.
+ * request has one. With `sign`, the service signs GET requests, which then have the User-Agent and From of the agent's profile.
+ * Other options are those of `client.permit`.
  */
 export function permittedFetch(client, { agent, fetch = globalThis.fetch, ...how } = {}) {
   return async function permitted(input, init = {}) {
@@ -17,6 +18,7 @@ export function permittedFetch(client, { agent, fetch = globalThis.fetch, ...how
     for (let hops = 0; ; hops += 1) {
       const again = request.body === null ? request.clone() : null;
       const permit = await client.permit(request.url, { ...how, agent, signal: request.signal });
+      permit.sign(request.method, request.headers);
       const response = await fetch(new Request(request, { redirect: 'manual' }));
       await permit.report(response.status, response.headers.get('retry-after'), response.headers.get('crawler-price'));
       const location = response.headers.get('location');

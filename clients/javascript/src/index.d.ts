@@ -29,6 +29,8 @@ export interface ClientOptions extends Asking {
    * from a site. It is silent if it cannot be reached, does not respond in time, or answers 5xx.
    */
   unreachable?: 'fail' | 'wait' | 'allow';
+  /** Whether the service signs the requests of pages, if it can (Web Bot Auth): false. `permittedFetch` and the hooks send them so. */
+  sign?: boolean;
   /** What sends the requests to the service. */
   fetch?: typeof fetch;
   /** Where it says why calls wait: by default standard error. */
@@ -43,6 +45,7 @@ export interface VerdictOptions extends AskingPast {
 
 export interface PermitOptions extends Asking {
   maxWait?: number;
+  sign?: boolean;
   signal?: AbortSignal;
 }
 
@@ -85,6 +88,16 @@ export interface Permit {
   readonly interval: number;
   /** The id of the bytes of robots.txt, if the service gives it. */
   readonly version: string | null;
+  /**
+   * The header fields by which the service signed a GET of the page, by lower-case name, or null. They replace those of the
+   * request, User-Agent and From included, and must not go to another URL.
+   */
+  readonly signed: Readonly<Record<string, string>> | null;
+  /**
+   * Sign a request of the page in its headers: delete what is of the page before, and set the fields. It does nothing unless `sign`
+   * was asked for.
+   */
+  sign(method: string, headers: Pick<Headers, 'delete' | 'set'>): void;
   /** Report the status of the page, and its Retry-After header: at once if the fleet has to know, else with others. */
   report(status: number, retryAfter?: string | null, price?: string | null): Promise<void>;
   /** Release the slot of a page that is not fetched. */
@@ -136,4 +149,4 @@ export class ServiceUnavailable extends PermitError {}
 export class Misconfigured extends ServiceUnavailable {}
 
 /** A fetch that requests a permit before every request, redirects included, and waits for its slot. */
-export function permittedFetch(client: Client, options?: Asking & { maxWait?: number; fetch?: typeof fetch }): typeof fetch;
+export function permittedFetch(client: Client, options?: Asking & { maxWait?: number; sign?: boolean; fetch?: typeof fetch }): typeof fetch;

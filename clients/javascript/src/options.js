@@ -17,7 +17,7 @@ export function checkedService(service) {
 
 /** The options of a client with defaults; `how` has those of `asking`. Throws TypeError for invalid ones. */
 export function checkedOptions(options = {}) {
-  const { key, caller, maxWait = 60, unreachable = 'fail', fetch = globalThis.fetch, log = STDERR, ...how } = options;
+  const { key, caller, maxWait = 60, unreachable = 'fail', sign = false, fetch = globalThis.fetch, log = STDERR, ...how } = options;
   if (key !== undefined && !KEY.test(key)) throw new TypeError('malformed API key: use printable ASCII without spaces');
   if (caller !== undefined && !CALLER.test(caller)) {
     throw new TypeError(`Invalid caller ${JSON.stringify(caller)}: use 1 to 64 letters, digits, '.', '_', '@' and '-'`);
@@ -26,5 +26,5 @@ export function checkedOptions(options = {}) {
     throw new TypeError(`unreachable=${JSON.stringify(unreachable)} is not one of 'fail', 'wait' and 'allow'`);
   }
   if (typeof log?.info !== 'function' || typeof log.warn !== 'function') throw new TypeError('log has no info() and warn()');
-  return { key, caller, maxWait: checkedSeconds('maxWait', maxWait), unreachable, fetch, log, how };
+  return { key, caller, maxWait: checkedSeconds('maxWait', maxWait), unreachable, sign: Boolean(sign), fetch, log, how };
 }

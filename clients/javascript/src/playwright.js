@@ -8,7 +8,8 @@ const DOCUMENTS = ['Request', 'Response'].map((requestStage) => ({
  * Ask for each document that a page of Playwright or Puppeteer and its frames request, before it is requested, redirects included.
  *
  * A document without a permit is not requested: `page.goto` fails with net::ERR_BLOCKED_BY_CLIENT, and `error` of what is returned
- * says why. Chromium alone shows redirects before they are followed. Other parts of a document are not asked about.
+ * says why. Chromium alone shows redirects before they are followed. Other parts of a document are not asked about, and none is
+ * signed.
  */
 export async function guard(page, client, how = {}) {
   const session = await (page.createCDPSession ? page.createCDPSession() : page.context().newCDPSession(page));
@@ -17,7 +18,7 @@ export async function guard(page, client, how = {}) {
 
   async function requests({ requestId, networkId, request }) {
     try {
-      permits.set(networkId, await client.permit(request.url, how));
+      permits.set(networkId, await client.permit(request.url, { ...how, sign: false }));
     } catch (error) {
       guarding.error = error;
       await send('Fetch.failRequest', { requestId, errorReason: 'BlockedByClient' });

@@ -22,8 +22,9 @@ export function question(url, members, left) {
 }
 
 /** The members of a question of a permit. */
-export function permitQuestion(url, members, left, caller) {
-  return { ...question(url, members, left), max_wait: rounded(left), ...(caller === undefined ? {} : { caller }) };
+export function permitQuestion(url, members, left, caller, sign) {
+  const asked = { ...question(url, members, left), max_wait: rounded(left), ...(caller === undefined ? {} : { caller }) };
+  return sign ? { ...asked, sign } : asked;
 }
 
 /** The members of a question as a query. */

@@ -41,7 +41,7 @@ async function called(client, { permit: page, allowed, batch, report, release, .
     const permit = await client.permit(page, how);
     if (report) await permit.report(report.status, report.retry_after ?? null);
     if (release) await permit.release();
-    return { granted: permit.granted, interval: permit.interval, version: permit.version };
+    return { granted: permit.granted, interval: permit.interval, version: permit.version, signed: permit.signed };
   } catch (error) {
     const kind = ERRORS.find(([type]) => error instanceof type)?.[1] ?? String(error.stack);
     const { message, reason, rule, line, seconds, retryAt } = error;

@@ -1,12 +1,16 @@
 package robotsdecisions;
 
+import java.util.Map;
+
 /** What the service answers to one question. A {@code sentence} of the service ends with a full stop. */
 sealed interface Answer {
     /**
      * The page may be fetched {@code delay} seconds after the answer; the slot lasts {@code interval} seconds. With {@code refused}, the
-     * origin refused pages to this agent before, so a success is reported, too. {@code version} may be null.
+     * origin refused pages to this agent before, so a success is reported, too. {@code version} and
+     * {@code signed} may be null.
      */
-    record Granted(String permit, double delay, double interval, boolean refused, String version) implements Answer {}
+    record Granted(String permit, double delay, double interval, boolean refused, String version, Map<String, String> signed)
+            implements Answer {}
 
     /** The page may not be fetched. */
     record Denied(String reason, String rule, Integer line, String sentence) implements Answer {}

@@ -150,7 +150,7 @@ final class Answers {
                 return notOurs("a slot in " + wait + " s");
             }
             double lasts = interval == null ? 0 : Math.min(interval, MAX_DELAY);
-            return new Answer.Granted(permit, wait, lasts, members.get("edge") instanceof Map<?, ?>, version(members));
+            return new Answer.Granted(permit, wait, lasts, members.get("edge") instanceof Map<?, ?>, version(members), Signatures.of(members));
         }
         Double retryAfter = number(members.get("retry_after"));
         if (members.get("permit") == null && retryAfter != null) {

@@ -34,6 +34,7 @@ public final class Client implements AutoCloseable {
     private final String caller;
     private final Duration maxWait;
     private final Unreachable unreachable;
+    private final boolean sign;
     private final Waits waits;
     private final LocalPace pace = new LocalPace();
     private final Outcomes outcomes = new Outcomes(items -> reported("/v1/permits/outcomes", items), REPORTS);
@@ -47,6 +48,7 @@ public final class Client implements AutoCloseable {
         this.caller = builder.caller;
         this.maxWait = builder.maxWait;
         this.unreachable = builder.unreachable;
+        this.sign = builder.sign;
         this.waits = new Waits(builder.service, unreachable == Unreachable.ALLOW);
     }
 
@@ -104,7 +106,7 @@ public final class Client implements AutoCloseable {
         }
         double ends = now() + Conversation.seconds(checkedWait(maxWait));
         Answer answer = converse(asked.url(), maxWait, left -> Answers.permit(
-                service.request("/v1/permits", Requests.permitQuestion(asked, left, caller), Requests.answerTimeout(left)),
+                service.request("/v1/permits", Requests.permitQuestion(asked, left, caller, sign), Requests.answerTimeout(left)),
                 Instant.now()));
         if (answer instanceof Answer.Granted granted) {
             pace.learn(asked.url(), granted.interval(), now());
@@ -254,6 +256,7 @@ public final class Client implements AutoCloseable {
         private String caller;
         private Duration maxWait = Duration.ofSeconds(60);
         private Unreachable unreachable = Unreachable.FAIL;
+        private boolean sign;
         private HttpClient http;
 
         private Builder(String service) {
@@ -305,6 +308,12 @@ public final class Client implements AutoCloseable {
         /** What happens while the service is silent: FAIL. */
         public Builder unreachable(Unreachable unreachable) {
             this.unreachable = Objects.requireNonNull(unreachable, "unreachable");
+            return this;
+        }
+
+        /** Whether the service signs the requests of pages, if it can (Web Bot Auth); {@link Permit#signed} sends them so. */
+        public Builder sign(boolean sign) {
+            this.sign = sign;
             return this;
         }
 

@@ -1,5 +1,6 @@
 package robotsdecisions;
 
+import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.Map;
@@ -41,6 +42,19 @@ public final class Permit implements AutoCloseable {
     /** The id of the bytes of robots.txt, or null if the service does not give it. */
     public String version() {
         return grant == null ? null : grant.version();
+    }
+
+    /**
+     * The header fields by which the service signed a GET of the page, or null. They replace those of the request, User-Agent and
+     * From included, and must not go to another URL.
+     */
+    public Map<String, String> signed() {
+        return grant == null ? null : grant.signed();
+    }
+
+    /** The request, a GET of the page, with these fields in place of its own; without a signature, without those of another page. */
+    public HttpRequest signed(HttpRequest request) {
+        return Signatures.sign(request, signed());
     }
 
     /** Note the status of the page, and its Retry-After header, or null. */

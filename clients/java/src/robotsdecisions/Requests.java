@@ -109,11 +109,14 @@ final class Requests {
     }
 
     /** The JSON to POST to /v1/permits; {@code caller} may be null. */
-    static String permitQuestion(Question question, double left, String caller) {
+    static String permitQuestion(Question question, double left, String caller, boolean sign) {
         Map<String, Object> members = members(question, left);
         members.put("max_wait", rounded(left));
         if (caller != null) {
             members.put("caller", caller);
+        }
+        if (sign) {
+            members.put("sign", true);
         }
         return Json.write(members);
     }

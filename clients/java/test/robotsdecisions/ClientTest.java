@@ -58,6 +58,46 @@ public class ClientTest {
     }
 
     @Test
+    public void aSignatureReplacesTheFieldsOfThePageBefore() throws Exception {
+        String answer = "{\"verdict\":\"allow\",\"allowed\":true,\"permit\":\"p\",\"wait\":0,\"interval\":0,\"signed\":";
+        String signed = "{\"method\":\"GET\",\"headers\":{\"Signature-Agent\":\"a\",\"Signature-Input\":\"b\",\"Signature\":\"c\","
+                + "\"User-Agent\":\"AcmeBot/2.0\",\"From\":\"bot@example.com\"}}}";
+        try (FakeService service = new FakeService(FakeService.reply(answer + signed), FakeService.reply(answer + "null}"))) {
+            Client client = Client.builder(service.url).agent("A").sign(true).build();
+            HttpRequest before = HttpRequest.newBuilder(URI.create(PAGE))
+                    .header("user-agent", "A/1")
+                    .header("signature", "of the page before")
+                    .header("X-Own", "1")
+                    .header("X-Own", "2")
+                    .build();
+            HttpRequest post = HttpRequest.newBuilder(before, (name, value) -> true)
+                    .POST(HttpRequest.BodyPublishers.noBody())
+                    .build();
+            try (Permit permit = client.permit(PAGE)) {
+                assertEquals(
+                        Map.of(
+                                "user-agent", List.of("AcmeBot/2.0"), "from", List.of("bot@example.com"), "x-own", List.of("1", "2"),
+                                "signature-agent", List.of("a"), "signature-input", List.of("b"), "signature", List.of("c")),
+                        fields(permit.signed(before)));
+                assertEquals(
+                        Map.of("user-agent", List.of("A/1"), "x-own", List.of("1", "2")), fields(permit.signed(post)));
+            }
+            try (Permit permit = client.permit(PAGE)) {
+                assertNull(permit.signed());
+                assertEquals(
+                        Map.of("user-agent", List.of("A/1"), "x-own", List.of("1", "2")), fields(permit.signed(before)));
+            }
+            assertTrue(service.asked.get(0).body().contains("\"sign\":true"));
+        }
+    }
+
+    private static Map<String, List<String>> fields(HttpRequest request) {
+        Map<String, List<String>> found = new java.util.HashMap<>();
+        request.headers().map().forEach((name, values) -> found.put(name.toLowerCase(java.util.Locale.ROOT), values));
+        return found;
+    }
+
+    @Test
     public void allowedGivesTheVerdictOfTheService() throws Exception {
         try (Site site = new Site("User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n", Map.of())) {
             Client client = Client.builder(real.url + "/").agent("ExampleBot").build();

@@ -114,11 +114,18 @@ public class ConformanceTest {
                 case "max_wait" -> builder.maxWait(duration(value));
                 case "key" -> builder.key((String) value);
                 case "caller" -> builder.caller((String) value);
+                case "sign" -> builder.sign((Boolean) value);
                 case "unreachable" -> builder.unreachable(Unreachable.valueOf(((String) value).toUpperCase(java.util.Locale.ROOT)));
                 default -> throw new IllegalArgumentException(name);
             }
         });
         return builder.build();
+    }
+
+    private static Map<String, String> lowerCased(Map<String, String> fields) {
+        Map<String, String> lowered = new LinkedHashMap<>();
+        fields.forEach((name, value) -> lowered.put(name.toLowerCase(java.util.Locale.ROOT), value));
+        return lowered;
     }
 
     private static Map<String, Object> called(Client client, Map<String, ?> call) throws Exception {
@@ -142,6 +149,7 @@ public class ConformanceTest {
                     result.put("granted", permit.granted());
                     result.put("interval", Conversation.seconds(permit.interval()));
                     result.put("version", permit.version());
+                    result.put("signed", permit.signed() == null ? null : lowerCased(permit.signed()));
                     if (call.get("report") instanceof Map<?, ?> report) {
                         permit.report(((Long) report.get("status")).intValue(), (String) report.get("retry_after"));
                     }

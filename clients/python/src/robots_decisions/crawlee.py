@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
-from crawlee import Request
+from crawlee import HttpHeaders, Request
 from crawlee.crawlers import BasicCrawlingContext
 from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
 from crawlee.request_loaders import RequestManager
@@ -28,6 +28,7 @@ from robots_decisions.crawlee_queue import WAITS_FOR, HeldRequests
 from robots_decisions.errors import Deferred, Misconfigured, Options, PermitError
 from robots_decisions.permits import PACE, VERSION, Fields, Granted, NoAnswer, Open, RetryLater, Slot, asked_price
 from robots_decisions.question import Names, origin_key
+from robots_decisions.signatures import SIGNATURE_FIELDS
 from robots_decisions.waits import because
 
 __all__ = ["GIVE_UP_AFTER", "MAX_WAIT", "PermitHooks"]
@@ -87,6 +88,9 @@ class PermitHooks:
     the service is silent, at the client's own pace. If the service refuses the key, or is none, the crawler is stopped,
     its requests stay in its queue, and `misconfigured` says why.
 
+    With `sign`, the service signs GET requests, redirects included, which then have the User-Agent and From of the
+    agent's profile, if it can (Web Bot Auth). It needs `http_client`: the requests of a browser are not signed.
+
     With `http_client`, redirects need a permit each. Without it, and in a browser, they were followed before they can
     be asked about: then a page fails that a redirect to a disallowed one gave. What a browser loads for a page is not
     asked about. Raises ValueError for invalid arguments.
@@ -105,6 +109,7 @@ class PermitHooks:
         max_wait: float = MAX_WAIT,
         give_up_after: float = GIVE_UP_AFTER,
         unreachable: Literal["wait", "allow"] = "wait",
+        sign: bool = False,
         http: AsyncHttp | None = None,
     ) -> None:
         if unreachable not in {"wait", "allow"}:
@@ -120,7 +125,9 @@ class PermitHooks:
             caller=caller,
             max_wait=max_wait,
             unreachable=unreachable,
+            sign=sign,
         )
+        self._signs = False
         self._url = service
         self._service = AsyncPermitClient(AsyncService(service, key, http or default_async_http()), self._options)
         self._begun: dict[int, _Begun] = {}
@@ -129,7 +136,10 @@ class PermitHooks:
         self.misconfigured: Misconfigured | None = None
 
     def install(self, crawler: HookedCrawler) -> None:
-        """Register both hooks, and hold back those requests of the crawler's queue that have to wait."""
+        """Register both hooks, and hold back those requests of the crawler's queue that have to wait. Raise ValueError
+        if requests should be signed and there is no HTTP client to sign them."""
+        if self._options.sign and not self._signs:
+            raise ValueError("sign=True signs requests by HTTP only: give the crawler http_client=hooks.http_client()")
         opened, installed = crawler.get_request_manager, _Installed(crawler, HeldRequests())
         self._installed[id(crawler)] = installed
 
@@ -148,6 +158,7 @@ class PermitHooks:
 
         `client` sends the requests, by default crawlee's own; it must not follow redirects itself.
         """
+        self._signs = self._options.sign
         return _PermittedHttpClient(self, client or ImpitHttpClient(follow_redirects=False))
 
     async def __aenter__(self) -> "PermitHooks":
@@ -162,6 +173,17 @@ class PermitHooks:
         for installed in self._installed.values():
             await installed.held.give_back()
         await self._service.aclose()
+
+    def signed(self, request: Request, hop: Request) -> Request:
+        """A hop of the request with the fields of its slot's signature in place of those of the page before."""
+        if not self._options.sign:
+            return hop
+        begun, headers = self._begun.get(id(request)), {name.lower(): value for name, value in hop.headers.items()}
+        for name in SIGNATURE_FIELDS:
+            headers.pop(name.lower(), None)
+        if begun is not None and begun.slot.signed is not None and hop.method == "GET":
+            headers.update((name.lower(), value) for name, value in begun.slot.signed.items())
+        return hop.model_copy(update={"headers": HttpHeaders(headers)})
 
     async def before_redirect(self, request: Request, response: HttpResponse, url: str) -> None:
         """Report a redirect, and wait for the slot of the page that it names. Raise PermitError if it must not be
@@ -281,6 +303,7 @@ class _PermittedHttpClient(HttpClient):
         resumed = request.user_data.pop(WAITS_FOR, None)
         hop = request if resumed is None else _next(request, 302, str(resumed))
         for _ in range(REDIRECTS + 1):
+            hop = self._hooks.signed(request, hop)
             result = await self._client.crawl(hop, **how)
             response = result.http_response
             location = response.headers.get("location")

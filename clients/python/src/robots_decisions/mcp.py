@@ -104,6 +104,10 @@ class Reservation(BaseModel):
     what_to_do: str
     why: str = Field(description=f"Why there is no slot; it may quote robots.txt. {_DATA}")
     permit: str | None = Field(description="Pass it to report after the fetch.")
+    send_headers: dict[str, str] | None = Field(
+        description="Header fields that sign a GET of this page: send them in place of your own, to no other URL. Null "
+        "if it is not signed.",
+    )
     seconds_between_pages: float | None
     ask_again_in: float | None
 
@@ -182,14 +186,16 @@ def create_server(
     agent: Names,
     key: str | None = None,
     purpose: Names | None = None,
+    sign: bool = False,
     settings: tuple[str, str] | None = None,
 ) -> MCPServer[_Asking]:
     """A server whose tools ask the service at the URL `service`, as the crawler `agent`, which no call can change.
 
-    `purpose`: what all pages are wanted for. `settings` are the names of the key and the URL in errors. Raises
-    ValueError for invalid arguments.
+    `purpose`: what all pages are wanted for. With `sign`, `reserve` also gives the header fields of a signed request,
+    if the service can sign it. `settings` are the names of the key and the URL in errors. Raises ValueError for invalid
+    arguments.
     """
-    options = Options(agent=agent, purpose=purpose, max_wait=10.0, errors=ErrorTypes(settings=settings))
+    options = Options(agent=agent, purpose=purpose, max_wait=10.0, sign=sign, errors=ErrorTypes(settings=settings))
     connection = AsyncService(service, key, default_async_http())
 
     @asynccontextmanager
@@ -254,14 +260,18 @@ async def reserve(
     it = context.request_context.lifespan_context
     answer: Answer = await it.client.answer(url, it.members(purposes), max_wait)
     match answer:
-        case Granted(permit=permit, interval=interval):
-            todo = "Fetch the page now, once. Then call report with this permit and the status of the response."
+        case Granted(permit=permit, interval=interval, signed=signed):
+            headers = "" if signed is None else ", with send_headers"
+            todo = (
+                f"Fetch the page now, once{headers}. Then call report with this permit and the status of the response."
+            )
             return Reservation(
                 fetch_now=True,
                 outcome="reserved",
                 what_to_do=todo,
                 why="It is allowed, and the slot has begun.",
                 permit=permit,
+                send_headers=None if signed is None else dict(signed),
                 seconds_between_pages=interval,
                 ask_again_in=None,
             )
@@ -404,6 +414,7 @@ def _no_slot(
         what_to_do=todo,
         why=why,
         permit=None,
+        send_headers=None,
         seconds_between_pages=interval,
         ask_again_in=after,
     )

@@ -16,8 +16,9 @@ class Permit:
     """A slot that has begun. `granted` is false if the service is silent and the page is fetched at the client's own
     pace.
 
-    `version` is the id of the robots.txt that decided. `backoff` is, after a reported 429 or 503, the seconds that the
-    service keeps the fleet off the origin.
+    `version` is the id of the robots.txt that decided. `signed` are the header fields of a signed GET of the page,
+    which replace those of the request (`signatures.sign_request`), or None. `backoff` is, after a reported 429 or
+    503, the seconds that the service keeps the fleet off the origin.
     """
 
     def __init__(self, slot: Slot, monotonic: Callable[[], float]) -> None:
@@ -25,6 +26,7 @@ class Permit:
         self.granted = isinstance(slot, Granted)
         self.interval = slot.interval
         self.version = slot.version
+        self.signed: Mapping[str, str] | None = slot.signed
         self.status = 0
         self.retry_after: str | None = None
         self.elapsed = 0.0

@@ -38,8 +38,9 @@ class AsyncClient:
 
     Agents after the first are fallbacks. `max_age`: a robots.txt that was fetched longer ago, in seconds, is fetched
     again first. With `unreachable="wait"`, the service is asked until `max_wait` seconds are over while it does not
-    respond; with "allow", `permit` then gives slots of the client's own pace. `http` sends the requests; the default
-    is the first of httpx2, httpx and aiohttp that is installed. Raises PermitError, and ValueError for invalid
+    respond; with "allow", `permit` then gives slots of the client's own pace. With `sign`, permits have the header
+    fields of a signed GET of their page, if the service can sign it (Web Bot Auth). `http` sends the requests; the
+    default is the first of httpx2, httpx and aiohttp that is installed. Raises PermitError, and ValueError for invalid
     arguments.
     """
 
@@ -55,6 +56,7 @@ class AsyncClient:
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
+        sign: bool = False,
         http: AsyncHttp | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -67,6 +69,7 @@ class AsyncClient:
             caller=caller,
             max_wait=max_wait,
             unreachable=unreachable,
+            sign=sign,
         )
         self._service = AsyncService(service, key, http or default_async_http())
         self._permits = AsyncPermitClient(self._service, self._options, monotonic=monotonic, sleep=sleep)

@@ -33,6 +33,11 @@ def add(parser: Parser) -> None:
         "--purpose", action="append", choices=PURPOSES, help="what all pages are wanted for; may be repeated"
     )
     parser.add_argument(
+        "--sign",
+        action="store_true",
+        help="let reserve give the header fields that sign a request (Web Bot Auth), if the service can sign it",
+    )
+    parser.add_argument(
         "--http", action="store_true", help="serve streamable HTTP at /mcp, not standard input and output"
     )
     parser.add_argument("--host", default=DEFAULT_HOST, help=f"the address for --http; default {DEFAULT_HOST}")
@@ -55,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             agent=arguments.agent if len(arguments.agent) > 1 else arguments.agent[0],
             key=os.environ.get(API_KEY) or None,
             purpose=arguments.purpose,
+            sign=arguments.sign,
             settings=(API_KEY, "--server"),
         )
     except ValueError as error:
