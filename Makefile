@@ -7,6 +7,9 @@ CORPUS := build/corpus/.fetched
 WHEELS := build/wheels/.fetched
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
+# $(call new_venv,DIRECTORY): an environment, unless there is one.
+new_venv = test -x $(1)/bin/python || { $(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed; $(PYTHON) is %d.%d. Set PYTHON, as in: make PYTHON=python3.12" % sys.version_info[:2])' && $(PYTHON) -m venv $(1); }
+
 # A user's settings of pip must not lead it out of these environments.
 unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 
@@ -174,7 +177,7 @@ $(WHEELS): locks/service.txt locks/embedded.txt | $(VENV)/.dev
 # Tools that have an environment of their own, since what they require differs from what the service does.
 build/clients/.installed build/engines/.installed build/tools/.installed: build/%/.installed: locks/%.txt
 	@mkdir -p build/$*
-	@test -x build/$*/venv/bin/python || $(PYTHON) -m venv build/$*/venv
+	@$(call new_venv,build/$*/venv)
 	build/$*/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes $(ONLY_BINARY) -r $<
 	@touch $@
 
@@ -200,8 +203,7 @@ $(VENV)/.compiled: core/setup.py core/pyproject.toml $(VENV)/.build $(wildcard $
 	@touch $@
 
 $(VENV)/.build: locks/build.txt
-	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed; $(PYTHON) is %d.%d. Set PYTHON, as in: make PYTHON=python3.12" % sys.version_info[:2])'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(call new_venv,$(VENV))
 	$(PIP) install --require-hashes -r $<
 	@touch $@
 

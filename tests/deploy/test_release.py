@@ -1,7 +1,6 @@
 """deploy/release.py: which files it changes, and that no other file has the version."""
 
 import importlib.util
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -94,30 +93,3 @@ def test_a_longer_number_is_no_version(text: str) -> None:
 @pytest.mark.parametrize("text", ["v0.2.0", "robots-decisions:0.2.0.", "==0.2.0,", "0.2.0-rc"])
 def test_a_version_is_found_in_text(text: str) -> None:
     assert release.occurrences("0.2.0").search(text)
-
-
-def targets_with_tests() -> list[tuple[str, str]]:
-    """The targets of the Makefile whose recipe runs a module of `tests`, each with what it depends on."""
-    found = []
-    makefile = re.sub(r"^(?:ifeq .*|else|endif)\n", "", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    for rule in re.split(r"\n(?=\S)", makefile):
-        head, _, recipe = rule.partition("\n")
-        if "$(BIN)/python -m tests." in recipe:
-            target, _, needed = head.partition("##")[0].partition(":")
-            found.append((target, needed))
-    return found
-
-
-def test_targets_that_run_modules_of_tests_install_what_those_import() -> None:
-    """A release made in a fresh clone ended in the middle: the environment had no YAML."""
-    found = targets_with_tests()
-    assert "generate" in dict(found)
-    assert [target for target, needed in found if "$(VENV)/.dev" not in needed] == []
-
-
-def test_generated_files_are_replaced_when_they_are_complete() -> None:
-    """A generator that failed left an empty README of the chart."""
-    recipe = re.search(r"^generate:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert recipe is not None
-    written = re.findall(r"> (\S+)(?: && mv \1 (\S+))?", recipe[1])
-    assert [after for _, after in written] == ["openapi.json", "deploy/helm/robots-decisions/README.md"]
