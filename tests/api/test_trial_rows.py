@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 from math import inf
@@ -139,7 +140,7 @@ async def test_a_row_that_fails_fails_alone(
 ) -> None:
     encode = AnswerEncoder.encode
 
-    def failing(encoder: AnswerEncoder, decision: Decision, fields: set[str]) -> bytes:
+    def failing(encoder: AnswerEncoder, decision: Decision, fields: Sequence[str]) -> bytes:
         if decision.question.target.path == "/1":
             raise ZeroDivisionError("a bug")
         return encode(encoder, decision, fields)
