@@ -33,8 +33,8 @@ DAY = 86_400
 OF_CALLERS = {"_attempt", "_bounded", "_disconnected", "_send_packed_command", "ping_shard", "read"}
 """Coroutines with a task of their own although a caller waits for them.
 
-They are calls to the store, which may be late, attempts at the addresses of a host, which run side by side, and a wait for
-changes, which ends when its client disconnects.
+They are calls to the store, which may be late, attempts at the addresses of a host, which run side by side, and a wait
+for changes, which ends when its client disconnects.
 """
 
 ONLY_OF_SEVERAL_SERVERS = {BackgroundTask.STORE_SEARCHES}
