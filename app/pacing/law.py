@@ -26,7 +26,7 @@ MAX_ACTIVE, MAX_OWN = 1000, 64
 
 LONGEST_COST = 2_592_000 * SECOND
 LONGEST_RETRY = 86_400 * SECOND
-DOUBLINGS, ATTEMPTS, ROUNDS = 6, 20, 8
+ATTEMPTS, ROUNDS = 20, 8
 
 
 class Booked(NamedTuple):
@@ -120,16 +120,16 @@ def reserve(
     reach = max(0, min(max_wait, horizon))
 
     slots, tail = _whole(queue, now)
-    go, end = _first_fit(slots, request, max(now, closed_until, used_up_until))
+    first = max(now, closed_until, used_up_until)
+    go, end = _first_fit(slots, request, first)
+    if active_keys > 1 and go - now >= interval:
+        # The slots of a key are apart, so that the others find some between them as soon as they ask.
+        go, end = _first_fit(slots, request, max(first, _spaced(slots, key, active_keys)))
     blocked = max(now, used_up_until)
     if len(slots) >= MAX_SLOTS:
         blocked = max(blocked, slots[0].end)
-    held = [slot for slot in slots if slot.begin > now and slot.caller.startswith(key)]
-    shares = max(interval, horizon // active_keys), max(interval, max(interval, horizon // active_keys) // active)
-    may_go = max(
-        _within_share(held, shares[0], end - go),
-        _within_share([s for s in held if s.caller == caller], shares[1], end - go),
-    )
+    held = [slot for slot in slots if slot.begin > now and slot.caller == caller]
+    may_go = _within_share(held, max(interval, horizon // active_keys // active), end - go)
 
     # Who is not due gets a slot that is near, or that no one is expected for. Who is late is no longer expected.
     late = min(SECOND, max(interval // 4, SECOND // 10))
@@ -144,9 +144,11 @@ def reserve(
         slots, tail, back = tuple(sorted((*slots, given))), max(tail, end), end
         result: Booked | Turn = given
     else:
-        at = _Refused(max(blocked, may_go, go - reach), interval, active_keys, own, before, expected)
+        # Where no two slots are within reach, one waits with the next, or a caller that stays away costs a slot.
+        joins = own.due or (active_keys == 1 and reach < interval)
+        at = _Refused(max(blocked, may_go, go - reach), interval, active_keys, own, joins, before, expected)
         turn = max(_turn(at, active), now + min(interval, reach) // 4)
-        turn = turn if at.kept else _untaken(turn, at)
+        turn = turn if at.is_next else _untaken(turn, at)
         retry_after = min(turn - now, LONGEST_RETRY)
         result, back = Turn(go - now, retry_after), now + retry_after
         if max_wait >= 0 and own.waiting < MAX_OWN and len(line) < MAX_ACTIVE:
@@ -183,19 +185,23 @@ class _Own(NamedTuple):
 
 
 class _Refused(NamedTuple):
-    """A request that gets no slot before `opens`. `before` are the turns of its key, and `expected` those of all."""
+    """A request that gets no slot before `opens`. `before` are the turns of its key, and `expected` those of all.
+
+    `joins`: it comes with the next, unless another one does. Who is due keeps its place so.
+    """
 
     opens: int
     interval: int
     active_keys: int
     own: _Own
+    joins: bool
     before: Sequence[int]
     expected: Sequence[int]
 
     @property
-    def kept(self) -> bool:
-        """Whether it is next, with one other at most. Who is due keeps its place."""
-        return self.own.due and bisect_right(self.expected, self.opens) <= 1
+    def is_next(self) -> bool:
+        """Whether it is next, with one other at most."""
+        return self.joins and bisect_right(self.expected, self.opens) <= 1
 
 
 def _own_turns(line: dict[str, int], caller: str, now: int, *, takes: bool) -> _Own:
@@ -234,28 +240,34 @@ def _first_fit(slots: Iterable[Booked], request: Request, at: int) -> tuple[int,
     return at, end
 
 
+def _spaced(slots: Sequence[Booked], key: str, active_keys: int) -> int:
+    """When a key may have one more slot: as many times what its last one takes after that as there are keys."""
+    last = next((slot for slot in reversed(slots) if slot.caller.startswith(key)), None)
+    return last.begin + active_keys * (last.end - last.begin) if last else 0
+
+
 def _within_share(held: Sequence[Booked], share: int, takes: int) -> int:
-    """When those that have these slots, which have not begun, may have one more."""
+    """When a caller that has these slots, which have not begun, may have one more."""
     exceeds = held and sum(slot.end - slot.begin for slot in held) + takes > share
     return held[0].begin if exceeds else 0
 
 
 def _turn(at: _Refused, active: int) -> int:
-    """The turn behind those that come before it: the line may have gaps, where turns are farther apart."""
-    if at.kept:
-        return max(at.opens, at.own.latest + active * at.interval * at.active_keys if at.own.waiting else 0)
-    spacing, place = at.interval * at.active_keys, len(at.before)
+    """The turn behind those that come before it: the line may have gaps, where turns are farther apart.
+
+    Who was due takes the first gap in the line of all keys.
+    """
+    spacing = at.interval * at.active_keys
+    if at.is_next:
+        return max(at.opens, at.own.latest + active * spacing if at.own.waiting else 0)
+    line, apart = (at.expected, at.interval) if at.own.due else (at.before, spacing)
+    place = len(line)
     for _ in range(ROUNDS):
-        fewer = bisect_left(at.before, at.opens + place * spacing)
+        fewer = bisect_left(line, at.opens + place * apart)
         if fewer >= place:
             break
         place = fewer
-    turn = at.opens + place * spacing
-    for doubling in range(DOUBLINGS if at.own.due else 0):
-        sooner = at.opens + at.interval * 2**doubling
-        if sooner < turn and not _is_taken(sooner, at):
-            turn = sooner
-            break
+    turn = at.opens + place * apart
     return max(turn, at.own.latest + active * spacing if at.own.waiting else 0)
 
 

@@ -11,7 +11,6 @@ from app.pacing.law import (
     AHEAD_FOR,
     AHEAD_SLOTS,
     ATTEMPTS,
-    DOUBLINGS,
     FAR_SLOTS,
     LONGEST_RETRY,
     MAX_ACTIVE,
@@ -107,7 +106,6 @@ _RESERVE = Script.load(
     MAX_OWN=MAX_OWN,
     LONGEST_RETRY=LONGEST_RETRY,
     ROUNDS=ROUNDS,
-    DOUBLINGS=DOUBLINGS,
     ATTEMPTS=ATTEMPTS,
     **_NUMBERS,
 )

@@ -180,28 +180,39 @@ local most = (active_keys > 1 or factor > 0 and reports > 0) and AHEAD_SLOTS or 
 local horizon = math.min(math.max(AHEAD_FOR, math.min(most * interval, shortest)), FAR_SLOTS * interval)
 local reach = math.max(0, math.min(max_wait, horizon))
 
--- The first instant at which the slot fits, and what the key and the caller have that has not begun.
-local go = math.max(now, closed_until, backoff_until, used_up_until)
-local slot_end = advance(go, cost)
-for i = 1, last do
-  if slot_end <= begins[i] then break end
-  if ends[i] > go then
-    go = ends[i]
-    slot_end = advance(go, cost)
+-- The first instant at which the slot fits, and what the caller has that has not begun.
+local go, slot_end
+local function fit(at)
+  go, slot_end = at, advance(at, cost)
+  for i = 1, last do
+    if slot_end <= begins[i] then break end
+    if ends[i] > go then
+      go = ends[i]
+      slot_end = advance(go, cost)
+    end
   end
 end
-local of_key, of_caller, key_next, own_next = 0, 0, nil, nil
-for i = 1, last do
-  if begins[i] > now and string.sub(owners[i], 1, #key) == key then
-    of_key, key_next = of_key + ends[i] - begins[i], key_next or begins[i]
-    if owners[i] == caller then of_caller, own_next = of_caller + ends[i] - begins[i], own_next or begins[i] end
+local first = math.max(now, closed_until, backoff_until, used_up_until)
+fit(first)
+if active_keys > 1 and go - now >= interval then
+  -- The slots of a key are apart, so that the others find some between them as soon as they ask.
+  for i = last, 1, -1 do
+    if string.sub(owners[i], 1, #key) == key then
+      fit(math.max(first, begins[i] + active_keys * (ends[i] - begins[i])))
+      break
+    end
   end
 end
-local blocked, may_go, takes = math.max(now, used_up_until), 0, slot_end - go
+local held, next_held = 0, nil
+for i = 1, last do
+  if begins[i] > now and owners[i] == caller then
+    held, next_held = held + ends[i] - begins[i], next_held or begins[i]
+  end
+end
+local blocked, may_go = math.max(now, used_up_until), 0
 if last >= MAX_SLOTS then blocked = math.max(blocked, ends[1]) end
-local share = math.max(interval, math.floor(horizon / active_keys))
-if key_next and of_key + takes > share then may_go = key_next end
-if own_next and of_caller + takes > math.max(interval, math.floor(share / active)) then may_go = math.max(may_go, own_next) end
+local share = math.max(interval, math.floor(math.floor(horizon / active_keys) / active))
+if next_held and held + slot_end - go > share then may_go = next_held end
 
 -- How many turns there are up to an instant, or before it, of those that are still expected.
 local function expected(set, latest_turn, after)
@@ -216,28 +227,23 @@ end
 -- The turn of a caller that is refused.
 local function next_turn()
   local spacing, opens = interval * active_keys, math.max(blocked, may_go, go - reach)
-  local place = expected(TURNS, '+inf')
-  for _ = 1, ROUNDS do
-    local fewer = expected(TURNS, '(' .. text(opens + place * spacing))
-    if fewer >= place then break end
-    place = fewer
-  end
-  local turn = opens + place * spacing
-  local kept = due and expected(LINE, text(opens)) <= 1
-  if kept then
-    turn = opens
-  elseif due then
-    for doubling = 0, DOUBLINGS - 1 do
-      local at = opens + interval * 2 ^ doubling
-      if at < turn and not is_taken(at) then
-        turn = at
-        break
-      end
+  -- Where no two slots are within reach, one waits with the next, or a caller that stays away costs a slot.
+  local is_next = (due or active_keys == 1 and reach < interval) and expected(LINE, text(opens)) <= 1
+  local turn = opens
+  if not is_next then
+    local line, apart = TURNS, spacing
+    if due then line, apart = LINE, interval end
+    local place = expected(line, '+inf')
+    for _ = 1, ROUNDS do
+      local fewer = expected(line, '(' .. text(opens + place * apart))
+      if fewer >= place then break end
+      place = fewer
     end
+    turn = opens + place * apart
   end
   if own > 0 then turn = math.max(turn, latest + active * spacing) end
   turn = math.max(turn, now + math.floor(math.min(interval, reach) / 4))
-  for _ = 1, (kept or active_keys == 1) and 0 or math.min(active_keys, ATTEMPTS) do
+  for _ = 1, (is_next or active_keys == 1) and 0 or math.min(active_keys, ATTEMPTS) do
     if not is_taken(turn) then break end
     turn = turn + interval
   end

@@ -65,9 +65,11 @@ CROWDS = {
     "50-patient": Crowd(1, (50,), 300),
     "50-fast": Crowd(0.05, (50,)),
     "two-keys": Crowd(1, (1, 100)),
+    "two-keys-slow": Crowd(10, (1, 100)),
     "two-crowds": Crowd(1, (50, 100)),
     "invented": Crowd(1, (1, 1000), invented=True),
     "quitters": Crowd(1, (50,), quits=0.1),
+    "quitters-slow": Crowd(20, (50,), 3, quits=0.1),
     "newcomer": Crowd(1, (50,), newcomer=True),
 }
 
