@@ -1,11 +1,10 @@
 // A question of any size, put to the service in parts.
 
 import { decide, judge, ServiceError } from "./api.js";
+import { fileQuestion, wanted } from "./file-question.js";
 import { withCategories } from "./presets.js";
 
 const CHUNK = 1000;
-/** Rows of the largest test that the service explains at once; of others, the page asks for the opened one. */
-const MOST_EXPLAINED = 100;
 const MOST_ROWS = 50_000;
 const MOST_UNREAD = 25;
 
@@ -21,10 +20,9 @@ export async function testFile({ text, truncated }, { urls, agents, dialects, pu
     const width = widthOf(read);
     bounded(urls.length * width);
     const part = left.slice(0, Math.max(1, Math.floor(CHUNK / width)));
-    const explain = part.length * width <= MOST_EXPLAINED;
-    const asked = { urls: part.map(textOf), agents: read.agents.map(textOf), dialects, purpose: wanted(purposes) };
+    const asked = { urls: part.map(textOf), agents: read.agents.map(textOf), dialects, purposes };
     try {
-      const answer = await judge({ robots: text, truncated, ...asked, explain }, signal);
+      const answer = await judge(fileQuestion({ text, truncated }, asked), signal);
       const answered = Math.floor(answer.rows.length / width);
       if (answered === 0) throw new ServiceError("The question is too large: name fewer crawlers.");
       read.urls.push(...part.slice(0, answered));
@@ -112,11 +110,6 @@ function bounded(rows) {
 
 function perUrl(rows, width, urls) {
   return Array.from({ length: urls }, (_, url) => rows.slice(url * width, (url + 1) * width));
-}
-
-/** Purposes for the wire: none leaves them to the policy of the API key. */
-function wanted(purposes) {
-  return purposes.length > 0 ? purposes : undefined;
 }
 
 function textOf({ text }) {

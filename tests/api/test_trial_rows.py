@@ -249,3 +249,29 @@ async def test_hostile_file_and_2000_pages_make_a_small_answer(store_url: str) -
     assert response.status_code == 200
     assert len(response.json()["rows"]) == 2000
     assert len(response.content) < 1_000_000  # it was 447 MB
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_gzipped"),
+    [
+        ("gzip, deflate, br", True),
+        ("br;q=1, GZIP ; q=0.5", True),
+        ("identity", False),
+        ("", False),
+        ("x-gzip", False),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000", False),
+        ("deflate, gzip;q=0, br", False),
+    ],
+)
+@pytest.mark.parametrize("many", [1, 50])
+@pytest.mark.usefixtures("store_client")
+async def test_answers_are_gzipped_for_who_takes_it(store_url: str, wanted: str, is_gzipped: bool, many: int) -> None:
+    test = {"robots": ROBOTS, "urls": urls(many), "agents": ["A", "Googlebot"], "explain": True}
+    async with running(store_url) as service:
+        plain = await service.client.post("/v1/test", json=test, headers={"Accept-Encoding": "identity"})
+        response = await service.client.post("/v1/test", json=test, headers={"Accept-Encoding": wanted})
+    assert (response.status_code, response.headers["Vary"]) == (200, "Accept-Encoding")
+    assert response.headers.get("Content-Encoding") == ("gzip" if is_gzipped else None)
+    assert response.json() == plain.json()
+    assert (response.num_bytes_downloaded < plain.num_bytes_downloaded) == is_gzipped

@@ -14,8 +14,10 @@ import pytest
 import uvicorn
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize, async_playwright, expect
+from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api.routes.pages import FILES, SCRIPTS, WEB
 from app.main.service import create
 from tests.api.service import settings_on
 from tests.operator_token import TOKEN_FILE
@@ -24,6 +26,7 @@ from tests.patient_service import STORE_TIMEOUT
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 PREFIX = "/tools/robots"
+MODULES = {path.name for path in WEB.glob("*.js")} - FILES - SCRIPTS.keys()
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = (
@@ -91,7 +94,10 @@ CONTRAST = """() => {
 
 
 class Prefixed:
-    """The application behind a proxy that also serves it below PREFIX, which it strips."""
+    """The application behind a proxy that also serves it below PREFIX, which it strips, and the modules of its script.
+
+    Tests import them to call their functions.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -99,7 +105,9 @@ class Prefixed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(f"{PREFIX}/"):
             scope = {**scope, "path": scope["path"].removeprefix(PREFIX)}
-        await self._app(scope, receive, send)
+        name = scope.get("path", "").rpartition("/web/")[2]
+        app = FileResponse(WEB / name) if name in MODULES else self._app
+        await app(scope, receive, send)
 
 
 @asynccontextmanager

@@ -106,4 +106,4 @@ async def test_wheel_serves_beside_a_crawler_without_a_compiler(tmp_path: Path) 
                 asked = {"url": f"{origin.url}/private/", "agent": "ExampleBot"}
                 answer = (await client.get(f"{url}/v1/allowed", params=asked, timeout=60)).json()
                 assert (answer["verdict"], answer["rule"]["line"]) == ("disallow", 2)
-                assert (await client.get(f"{url}/web/main.js")).status_code == 200
+                assert (await client.get(f"{url}/web/page.js")).status_code == 200

@@ -1,10 +1,11 @@
 """`GET /` and `GET /docs`: the tester page, the API documentation, and the files that they load.
 
 The files are in app/web, except those of Swagger UI, which come with the package fastapi-offline. Nothing is loaded
-from other servers.
+from other servers. The modules of the tester page are served as one script.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -12,8 +13,9 @@ from types import MappingProxyType
 from fastapi import APIRouter, Request, Response
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route, request_response
-from starlette.staticfiles import StaticFiles
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
+from app.api.page_script import page_script
 from app.api.problems import Problem
 
 WEB = Path(__file__).parents[2] / "web"
@@ -21,6 +23,12 @@ WEB = Path(__file__).parents[2] / "web"
 SWAGGER_UI = Path(str(files("fastapi_offline") / "static"))
 
 PAGE, DOCS = "index.html", "docs.html"
+
+FILES = frozenset({"docs.js", "icon.svg", "style.css"})
+"""What pages load from app/web as it is."""
+
+SCRIPTS = {name: page_script(WEB / main).encode() for name, main in (("first.js", "first.js"), ("page.js", "main.js"))}
+"""What the tester page loads: a module of app/web, with those that it imports."""
 
 SWAGGER_UI_FILES = frozenset({"swagger-ui.css", "swagger-ui-bundle.js"})
 
@@ -59,7 +67,7 @@ HEADERS = {
 }
 
 _files, _swagger_ui = StaticFiles(directory=WEB), StaticFiles(directory=SWAGGER_UI)
-_names = frozenset(path.name for path in WEB.iterdir() if path.is_file()) - {PAGE, DOCS}
+_tags = {name: f'"{sha256(script).hexdigest()[:32]}"' for name, script in SCRIPTS.items()}
 
 
 async def page(request: Request) -> Response:
@@ -75,17 +83,27 @@ async def docs(request: Request) -> Response:
 async def asset(request: Request) -> Response:
     """A file that a page loads."""
     name = request.path_params["name"]
-    if name not in _names | SWAGGER_UI_FILES:
+    if name not in FILES | SWAGGER_UI_FILES | SCRIPTS.keys():
         raise Problem(404, "not-found", f"There is no file {name[:100]!r}.")
     return await _serve(name, request)
 
 
 async def _serve(name: str, request: Request, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
-    directory = _swagger_ui if name in SWAGGER_UI_FILES else _files
-    response = await directory.get_response(name, request.scope)
+    if name in SCRIPTS:
+        response = _script(name, request)
+    else:
+        directory = _swagger_ui if name in SWAGGER_UI_FILES else _files
+        response = await directory.get_response(name, request.scope)
     response.headers.update({**HEADERS, **headers})
     # A weak one: it is the same for the compressed file (RFC 9110 8.8.1).
     response.headers["ETag"] = f"W/{response.headers['ETag']}"
+    return response
+
+
+def _script(name: str, request: Request) -> Response:
+    response = Response(SCRIPTS[name], media_type="text/javascript", headers={"ETag": _tags[name]})
+    if _files.is_not_modified(response.headers, request.headers):
+        return NotModifiedResponse(response.headers)
     return response
 
 

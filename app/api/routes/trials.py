@@ -3,6 +3,7 @@
 import json
 import logging
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from fastapi import Request, Response
@@ -112,17 +113,27 @@ async def test(request: Request, test: TrialIn) -> Response:
     conditions = Conditions(services.agents(), services.now(), services.models, services.forbidden)
     body, policy = test.body(), test.policy(caller_policy(request))
     trial = await in_parser(len(test.urls) + len(test.agents) > FEW_NAMES, read, test, body, conditions, policy)
-    work = trial, body or b"", unexpected(REQUEST_ID.get() or "").text.encode()
+    gzipped = _takes_gzip(request)
+    work = partial(trial_json, gzipped=gzipped)
+    arguments = trial, body or b"", unexpected(REQUEST_ID.get() or "").text.encode()
     long_rows = trial.explained or trial.outcome is not None
     size = len(body or b"") + trial.rows * (LONG_ROW_SIZE if long_rows else ROW_SIZE)
     try:
-        found = await services.long_work.run(request, size, trial_json, *work)
+        found = await services.long_work.run(request, size, work, *arguments)
     except TooMuchWork as error:
         raise Problem(413, "too-large", f"{error.limit}; send a smaller file, or fewer rows.") from None
     failure, _, content = found.partition(b"\n")
     if failure != b'""':
         _log.error("a row of a test failed\n%s", json.loads(failure))
-    return Response(content, media_type="application/json")
+    coding = {"Content-Encoding": "gzip"} if gzipped else {}
+    return Response(content, media_type="application/json", headers={**coding, "Vary": "Accept-Encoding"})
+
+
+def _takes_gzip(request: Request) -> bool:
+    """Whether the caller decodes gzip (RFC 9110 12.5.3)."""
+    codings = (it.partition(";") for it in request.headers.get("accept-encoding", "").lower().split(","))
+    weights = {name.strip(): weight.replace(" ", "") for name, _, weight in codings}
+    return weights.get("gzip", "q=0").rstrip("0.") != "q="
 
 
 class Conditions(NamedTuple):

@@ -3,6 +3,7 @@
 Nothing here needs the service: a test and a file go in, bytes come out, in a helper process if it takes long.
 """
 
+import gzip
 import json
 import time
 import traceback
@@ -39,6 +40,8 @@ TEST_SECONDS = 4.0
 TEST_ROOM = 15 * 1024 * 1024
 """Bytes of answer after which the rows that remain are left out; the last one may take some more."""
 
+_LEVEL: Final = 6
+"""Of gzip, of 9."""
 
 _PLAIN: Final = [name for name in AnswerOut.model_fields if name in RowOut.model_fields and name != "group"]
 _EXPLAINED: Final = set(ExplainedRowOut.model_fields)
@@ -182,10 +185,11 @@ def answer(
     return b'{"rows":[%b],%b"left_out":%d}' % (b",".join(rows), members, trial.rows - len(rows))
 
 
-def trial_json(trial: Trial, body: bytes, problem: bytes) -> bytes:
+def trial_json(trial: Trial, body: bytes, problem: bytes, *, gzipped: bool = False) -> bytes:
     """The JSON of TrialOut within the limits of a request, after a line with the traceback of the first failed row.
 
-    The line is a JSON string. The process that asks logs it, since a helper has no log.
+    The line is a JSON string. The process that asks logs it, since a helper has no log. What follows is `gzipped` here,
+    too: rows are alike, so that a twentieth of their bytes is left, and that takes long for many.
     """
     failures: list[str] = []
 
@@ -196,6 +200,8 @@ def trial_json(trial: Trial, body: bytes, problem: bytes) -> bytes:
     content = answer(
         trial, PastedFile.read(body, truncated=trial.truncated), problem, note, seconds=TEST_SECONDS, room=TEST_ROOM
     )
+    if gzipped:
+        content = gzip.compress(content, _LEVEL, mtime=0)
     return json.dumps("".join(failures)).encode() + b"\n" + content
 
 
