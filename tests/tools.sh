@@ -26,6 +26,7 @@ need tests/helm sh -c 'PATH=.venv/bin:$PATH command -v helm'
 need tests/upgrade git cat-file -e "$(cat tests/upgrade/last-release)"
 need tests/proxies sh tests/proxies/install.sh
 need tests/clients/test_javascript.py sh -c 'command -v npm && sh tests/browser/install-chromium.sh'
+need tests/clients/test_generated_typescript.py sh -c 'command -v npm'
 need tests/clients/test_playwright.py sh tests/browser/install-chromium.sh
 need tests/clients/test_java.py sh clients/java/test/install.sh
 

@@ -16,8 +16,8 @@ from app.api.problem_types import PROBLEMS
 from app.api.problems import MEDIA_TYPE, documented
 from app.api.routes.batch import BatchIn
 from app.api.routes.bundle import BundleRowOut, RowIn
-from app.api.routes.permits import OutcomeIn, OutcomesIn, PermitIn, PermitsIn
-from app.api.routing import REFERENCE
+from app.api.routes.permits import OutcomeIn, OutcomesIn, PermitIn, PermitsIn, ReportIn
+from app.api.routing import REFERENCE, reference
 from app.api.schemas.history import FileChangeOut
 from app.decisions.question import QuestionIn
 
@@ -90,12 +90,18 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas: dict[str, Any] = document["components"]["schemas"]
     for problem in (ProblemOut, RefusalOut):
         schemas[problem.__name__] = _problem_schema(problem)
-    for model in (BatchIn, QuestionIn, PermitIn, PermitsIn, OutcomeIn, OutcomesIn, FileChangeOut, RowIn, BundleRowOut):
+    bodies = (BatchIn, QuestionIn, PermitIn, PermitsIn, OutcomeIn, OutcomesIn, ReportIn, RowIn)
+    for model in (*bodies, FileChangeOut, BundleRowOut):
         # FastAPI does not see them.
         schema = model.model_json_schema(ref_template=REFERENCE)
         for name, member in {**schema.pop("$defs", {}), model.__name__: schema}.items():
             schemas.setdefault(name, member)
+    for batch, item in ((BatchIn, QuestionIn), (PermitsIn, PermitIn), (OutcomesIn, ReportIn)):
+        # pydantic repeats the model of items that it does not validate.
+        schemas[batch.__name__]["properties"]["items"]["items"] = reference(item)
     document["components"]["securitySchemes"] = SECURITY
+    # For the whole document: generated functions of an operation of its own security take no client without a key.
+    document["security"] = [{}, *({scheme: []} for scheme in SECURITY)]
     examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
     problems: Mapping[str, Mapping[str, Any]] = examples["problems"]
     document["components"]["examples"] = {
@@ -105,7 +111,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
         for method, operation in operations.items():
             if path.startswith(KEYED):
                 operation["responses"] |= {str(status): it for status, it in documented(401, 421, 429).items()}
-                operation["security"] = [{}, *({scheme: []} for scheme in SECURITY)]
+            else:
+                operation["security"] = []
             if "requestBody" in operation:
                 operation["responses"] |= {str(status): it for status, it in documented(415).items()}
             operation["summary"] = operation["description"].partition("\n")[0].partition(": ")[0].rstrip(".")

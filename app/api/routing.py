@@ -102,9 +102,9 @@ def parameters_of(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def body_schema(*models: type[BaseModel]) -> dict[str, Any]:
-    """The body of a DirectRoute, one of these models, for the OpenAPI document. `openapi` adds the models."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": reference(*models)}}}}
+def body_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The body of a DirectRoute for the OpenAPI document. `openapi` adds the model."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": reference(model)}}}}
 
 
 def reference(*models: type[BaseModel]) -> dict[str, Any]:

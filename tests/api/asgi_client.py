@@ -14,6 +14,7 @@ PATIENCE = 150.0
 JSON_ROUTES = [
     ("POST", "/v1/allowed"),
     ("POST", "/v1/permits"),
+    ("POST", "/v1/permits/batch"),
     ("POST", "/v1/test"),
     ("POST", "/v1/indexing"),
     ("POST", "/v1/permits/x/outcome"),

@@ -64,7 +64,7 @@ def broken_promises(description: Mapping[str, Any], url: str, examples: int, see
                     "include-name": f"POST {path}",
                     "checks": {"negative_data_rejection": {"expected-statuses": ["200", "413", "415", "422"]}},
                 }
-                for path in ("/v1/allowed", "/v1/bundle", "/v1/permits", "/v1/permits/outcomes")
+                for path in ("/v1/allowed", "/v1/bundle", "/v1/permits/batch", "/v1/permits/outcomes")
             ]
             # Verdicts have no body, also those whose statuses are those of problems, which have one.
             + [

@@ -203,7 +203,7 @@ async def test_long_batch_answer_is_encoded_in_pieces(store_url: str) -> None:
     async with serve(text(200, sitemaps)) as origin, running(store_url) as service:
         items = [{"url": f"{origin.url}/{n}", "agent": "a"} for n in range(100)]
         await answers_to(service, items[:1])
-        for path, name in (("/v1/allowed", "answers"), ("/v1/permits", "permits")):
+        for path, name in (("/v1/allowed", "answers"), ("/v1/permits/batch", "permits")):
             sent = await messages(service, json.dumps({"items": items}).encode(), path)
             bodies = [message["body"] for message in sent if message["type"] == "http.response.body"]
             assert len(bodies) > 10
@@ -249,7 +249,7 @@ async def messages(
     return sent
 
 
-@pytest.mark.parametrize("path", ["/v1/allowed", "/v1/permits"])
+@pytest.mark.parametrize("path", ["/v1/allowed", "/v1/permits/batch"])
 async def test_batch_stops_when_its_client_disconnects(store_url: str, path: str) -> None:
     async with running(store_url) as service:
         questions: list[Question] = []

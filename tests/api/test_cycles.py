@@ -56,7 +56,7 @@ async def check(service: Service, garbage: list[object], method: str, path: str,
     ("path", "body", "kind"),
     [
         ("/v1/allowed", json.dumps({"items": ITEMS}), "application/json"),
-        ("/v1/permits", json.dumps({"items": ITEMS}), "application/json"),
+        ("/v1/permits/batch", json.dumps({"items": ITEMS}), "application/json"),
         ("/v1/allowed", LINES, "application/x-ndjson"),
     ],
     ids=["batch", "permits", "lines"],
@@ -97,6 +97,6 @@ async def test_busy_answers_leave_no_cycle(store_url: str, garbage: list[object]
 
     async with running(store_url, resolver=busy) as service:
         site = {"url": "http://a.test/", "agent": "ExampleBot"}
-        for path in ("/v1/allowed", "/v1/permits"):
+        for path in ("/v1/allowed", "/v1/permits/batch"):
             await check(service, garbage, "POST", path, json={"items": [site]})
         await check(service, garbage, "GET", "/v1/allowed", params=site)

@@ -32,6 +32,7 @@ def test_hot_routes_are_direct() -> None:
         ("POST", "/v1/allowed"),
         ("POST", BUNDLE_PATH),
         ("POST", "/v1/permits"),
+        ("POST", "/v1/permits/batch"),
         ("POST", "/v1/permits/{permit}/outcome"),
         ("POST", "/v1/permits/outcomes"),
     }

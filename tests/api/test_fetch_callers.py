@@ -32,7 +32,7 @@ def ways(origin: str) -> dict[str, tuple[str, str, dict[str, Any]]]:
             {"content": json.dumps(item), "headers": {"Content-Type": "application/x-ndjson"}},
         ),
         "permit": ("POST", "/v1/permits", {"json": item}),
-        "permits": ("POST", "/v1/permits", {"json": {"items": [item]}}),
+        "permits": ("POST", "/v1/permits/batch", {"json": {"items": [item]}}),
         "indexing": ("POST", "/v1/indexing", {"json": {"url": item["url"], "agents": ["a"], "headers": []}}),
         "robots": ("GET", "/v1/robots", {"params": {"url": origin}}),
         "refresh": ("POST", "/v1/robots/refresh", {"params": {"url": origin}}),

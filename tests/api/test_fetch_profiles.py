@@ -107,7 +107,7 @@ async def test_batches_and_streams_keep_the_files_apart(store_url: str, store_cl
         for _ in range(2):
             answers = (await service.client.post("/v1/allowed", json={"items": items})).json()["answers"]
             assert [answer["verdict"] for answer in answers] == ["allow", "disallow"] * 5
-            permits = (await service.client.post("/v1/permits", json={"items": items})).json()["permits"]
+            permits = (await service.client.post("/v1/permits/batch", json={"items": items})).json()["permits"]
             assert [answer["verdict"] for answer in permits] == ["allow", "disallow"] * 5
         assert user_agents(origin) == ["AcmeBot", "RobotsDecisions"]
 

@@ -36,7 +36,7 @@ async def permit(service: Service, url: str, agent: object = "ExampleBot", **mem
 
 
 async def permits(service: Service, items: list[Any]) -> list[dict[str, Any]]:
-    response = await service.client.post("/v1/permits", json={"items": items})
+    response = await service.client.post("/v1/permits/batch", json={"items": items})
     assert response.status_code == 200, response.text
     answers: list[dict[str, Any]] = response.json()["permits"]
     return answers
@@ -189,9 +189,10 @@ async def test_too_many_items_and_invalid_bodies_are_refused(store_url: str) -> 
             ('{"url": "a", "agent": "a"}', "bad-url"),
             ('{"url": "http://a/", "agent": "a", "dialect": "latin"}', "bad-dialect"),
         ):
-            response = await service.client.post("/v1/permits", content=body)
+            path = "/v1/permits/batch" if "items" in body else "/v1/permits"
+            response = await service.client.post(path, content=body)
             assert (response.status_code, response.json()["type"].rpartition(":")[2]) == (422, slug), body
-        assert (await service.client.post("/v1/permits", json={"items": []})).json() == {"permits": []}
+        assert (await service.client.post("/v1/permits/batch", json={"items": []})).json() == {"permits": []}
 
 
 async def test_a_caller_is_its_key_else_its_address(store_url: str, store_client: Redis, tmp_path: Path) -> None:

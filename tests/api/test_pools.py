@@ -102,7 +102,7 @@ async def test_a_budget_of_the_table_refuses_what_is_beyond_it(store_url: str, t
     table.write_text('"example.com" = {budget = 3, floor = 0}\n')
     async with serve(text(404)) as origin, running(store_url, NAMES, recheck_file=table) as service:
         items = {"url": f"http://www.example.com:{origin.port}/a", "agent": "ExampleBot"}
-        response = await service.client.post("/v1/permits", json={"items": [items] * 4})
+        response = await service.client.post("/v1/permits/batch", json={"items": [items] * 4})
         answers = response.json()["permits"]
         assert [answer["permit"] is None for answer in answers] == [False, False, False, True]
         assert (answers[3]["bound"], answers[3]["verdict"]) == ("budget", "allow")

@@ -100,7 +100,7 @@ async def test_every_way_to_ask_judges_purposes(store_url: str) -> None:
         stream = await service.client.post(
             "/v1/allowed", content=lines, headers={"Content-Type": "application/x-ndjson"}
         )
-        permits = (await service.client.post("/v1/permits", json={"items": items})).json()["permits"]
+        permits = (await service.client.post("/v1/permits/batch", json={"items": items})).json()["permits"]
         for answers in (batch, list(map(json.loads, stream.text.splitlines())), permits):
             assert [states(it) if "purposes" in it else None for it in answers] == expected
         assert await judged(service, "ai-train", "no") == 3
@@ -118,7 +118,7 @@ async def test_a_question_may_enforce_its_purpose(store_url: str) -> None:
             item,
         ]
         batch = (await service.client.post("/v1/allowed", json={"items": items})).json()["answers"]
-        permits = (await service.client.post("/v1/permits", json={"items": items})).json()["permits"]
+        permits = (await service.client.post("/v1/permits/batch", json={"items": items})).json()["permits"]
         queries = ("ai-train&enforce=true", "search&enforce=true", "ai-train&enforce=false", "ai-train")
         got = [(await get(service, url, f"&purpose={query}")).json() for query in queries]
         pages: list[dict[str, Any]] = [

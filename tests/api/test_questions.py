@@ -56,7 +56,7 @@ async def asked():
             await request(app, "POST", "/v1/allowed", body=json.dumps({"items": [question]}).encode()),
             await request(app, "POST", "/v1/allowed", body=json.dumps(question).encode(), headers=ndjson),
             await request(app, "POST", "/v1/permits", body=json.dumps(question).encode()),
-            await request(app, "POST", "/v1/permits", body=json.dumps({"items": [question]}).encode()),
+            await request(app, "POST", "/v1/permits/batch", body=json.dumps({"items": [question]}).encode()),
             await request(app, "POST", "/v1/indexing", body=json.dumps(page).encode()),
         ]
 
@@ -202,7 +202,7 @@ async def test_an_item_that_fails_unexpectedly_is_a_500_in_its_place(
     async with serve(text(200, "User-agent: *\nAllow: /\n")) as origin, running(store_url) as service:
         items = [{"url": f"{origin.url}/{name}", "agent": "a"} for name in ("x", "broken", "y")]
         batch = (await service.client.post("/v1/allowed", json={"items": items})).json()["answers"]
-        permits = (await service.client.post("/v1/permits", json={"items": items})).json()["permits"]
+        permits = (await service.client.post("/v1/permits/batch", json={"items": items})).json()["permits"]
         lines = await service.client.post(
             "/v1/allowed",
             content="".join(json.dumps(it) + "\n" for it in items),

@@ -255,7 +255,7 @@ async def test_no_signature_without_an_allow_and_a_slot(
         for name, text_ in {**keys, "none": "", "unknown": "signer.nonsense"}.items():
             headers = {"X-API-Key": text_} if text_ else {}
             asked = list(questions(fleet_))
-            response = await fleet_.service.client.post("/v1/permits", json={"items": asked}, headers=headers)
+            response = await fleet_.service.client.post("/v1/permits/batch", json={"items": asked}, headers=headers)
             if name in ("none", "unknown"):
                 assert (response.status_code, "Signature" in response.text) == (401, False)
                 continue
@@ -286,7 +286,7 @@ async def test_a_key_signs_only_as_the_profiles_that_it_names(store_url: str, fi
             "add it to the key's `sign`, or ask without `sign`."
         )
         items = [body, {**body, "sign": False}]
-        response = await fleet_.service.client.post("/v1/permits", json={"items": items}, headers=headers)
+        response = await fleet_.service.client.post("/v1/permits/batch", json={"items": items}, headers=headers)
         refused, given = response.json()["permits"]
         assert refused["problem"]["type"].endswith(":may-not-sign")
         assert given["permit"]

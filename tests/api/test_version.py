@@ -77,7 +77,7 @@ async def permit(service: Service, page: Mapping[str, str]) -> object:
 
 
 async def permits(service: Service, page: Mapping[str, str]) -> object:
-    return (await service.client.post("/v1/permits", json={"items": [page]})).json()["permits"][0]["version"]
+    return (await service.client.post("/v1/permits/batch", json={"items": [page]})).json()["permits"][0]["version"]
 
 
 async def indexing(service: Service, page: Mapping[str, str]) -> object:

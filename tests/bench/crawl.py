@@ -239,7 +239,7 @@ async def permit_turns(meter: Meter, server: Server, urls: Sequence[str]) -> Map
         "a hot GET": await meter.spent(server, map(get, urls)),
         "a permit": await meter.spent(server, (post("/v1/permits", it) for it in one), answers=granted),
         "an outcome": await meter.spent(server, iter(outcomes(granted))),
-        "a permit, 100 items": await meter.spent(server, (post("/v1/permits", it) for it in batches), per=ITEMS),
+        "a permit, 100 items": await meter.spent(server, (post("/v1/permits/batch", it) for it in batches), per=ITEMS),
     }
 
 

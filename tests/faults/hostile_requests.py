@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 PIECE = 65_536
 
-POSTS = ("/v1/allowed", "/v1/permits", "/v1/test", "/v1/indexing")
+POSTS = ("/v1/allowed", "/v1/permits", "/v1/permits/batch", "/v1/test", "/v1/indexing")
 GETS = ("/v1/allowed", "/v1/robots", "/v1/robots/history", "/v1/robots/diff", "/healthz", "/openapi.json", "/nowhere")
 
 NASTY = (
@@ -242,7 +242,7 @@ def _hostile_url(chance: random.Random, origins: Sequence[str]) -> Hostile:
 
 
 def _batch(chance: random.Random, origins: Sequence[str]) -> Hostile:
-    path = chance.choice(["/v1/allowed", "/v1/permits"])
+    path = chance.choice(["/v1/allowed", "/v1/permits/batch"])
     items = [
         {"url": f"{chance.choice(origins)}/{number}", "agent": chance.choice(["a", _agent(chance)[:100]]), "wait": 1}
         for number in range(chance.randrange(1, 120))

@@ -252,7 +252,9 @@ def worst_requests(urls: Mapping[str, str]) -> dict[str, list[AtOnce]]:
         "POST /v1/allowed, 20 cold": [
             [_post("/v1/allowed", {"items": _items(cold_urls(urls["groups"], COLD)), "wait": 60})]
         ],
-        "POST /v1/permits, 20 cold": [[_post("/v1/permits", {"items": _items(cold_urls(urls["groups"], COLD))})]],
+        "POST /v1/permits/batch, 20 cold": [
+            [_post("/v1/permits/batch", {"items": _items(cold_urls(urls["groups"], COLD))})]
+        ],
     }
 
 
@@ -264,7 +266,7 @@ def _worst_known(urls: Mapping[str, str]) -> dict[str, list[Request]]:
     hostile = _hostile()
     globs = ("sets", "stars", "backtracking")
     slow = [(urls[name] + hostile[name].path)[:URL_LIMIT] for name in globs]
-    posts = ("/v1/allowed", "/v1/permits", "/v1/test", "/v1/indexing")
+    posts = ("/v1/allowed", "/v1/permits", "/v1/permits/batch", "/v1/test", "/v1/indexing")
     large = {route: [Request("POST", route, body) for body in (MEMBERS, TOKENS)] for route in posts}
     items = [{"url": urls["agents"] + f"/{number}", "agent": "a"} for number in range(400)]
     test = {"urls": [f"http://h/{number}" for number in range(10_000)], "agents": ["0000"]}
@@ -281,9 +283,10 @@ def _worst_known(urls: Mapping[str, str]) -> dict[str, list[Request]]:
             _post("/v1/allowed", {"items": items}),
             *(_post("/v1/allowed", {"items": [{"url": url, "agent": "x", "dialect": "v2"}] * 50}) for url in slow),
         ],
-        "POST /v1/permits": [
-            *large["/v1/permits"],
-            _post("/v1/permits", {"items": [{**item, "max_wait": 0} for item in items]}),
+        "POST /v1/permits": [*large["/v1/permits"]],
+        "POST /v1/permits/batch": [
+            *large["/v1/permits/batch"],
+            _post("/v1/permits/batch", {"items": [{**item, "max_wait": 0} for item in items]}),
         ],
         "PUT /v1/robots": [Request("PUT", "/v1/robots?url=http://h/", body) for body in (MEMBERS, TOKENS, *copies())],
         "POST /v1/test": [

@@ -23,7 +23,7 @@ async def stream(service: Service, items: Items) -> Answers:
 
 
 async def permits(service: Service, items: Items) -> Answers:
-    answers: Answers = (await service.client.post("/v1/permits", json={"items": items})).json()["permits"]
+    answers: Answers = (await service.client.post("/v1/permits/batch", json={"items": items})).json()["permits"]
     return answers
 
 

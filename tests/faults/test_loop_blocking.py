@@ -13,7 +13,7 @@ ONCE = {
     "GET /v1/allowed",
     "20 GET /v1/allowed",
     "POST /v1/allowed, 20 cold",
-    "POST /v1/permits, 20 cold",
+    "POST /v1/permits/batch, 20 cold",
 }
 """Requests of which the first one does the work, so that they cannot be repeated."""
 

@@ -40,7 +40,7 @@ class Site:
         path, content, media_type = {
             "batch": ("/v1/allowed", json.dumps({"items": [item] * 20}), "application/json"),
             "stream": ("/v1/allowed", f"{json.dumps(item)}\n" * 20, "application/x-ndjson"),
-            "permits": ("/v1/permits", json.dumps({"items": [item] * 20}), "application/json"),
+            "permits": ("/v1/permits/batch", json.dumps({"items": [item] * 20}), "application/json"),
             "test": (
                 "/v1/test",
                 json.dumps({"robots": RULES, "urls": [item["url"]], "agents": ["a"]}),

@@ -1,8 +1,8 @@
-"""`POST /v1/permits`: decide a question and reserve a slot; then report its outcome."""
+"""`POST /v1/permits`: decide a question and reserve a slot; then report its outcome. Each as a batch, too."""
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
@@ -179,34 +179,42 @@ _PERMIT = {"name": "permit", "in": "path", "required": True, "schema": {"type": 
 
 @router.post(
     PERMITS_PATH,
-    response_model=PermitOut | PermitsOut,
+    response_model=PermitOut,
     responses={**documented(403, 413, 422, 503)},
-    openapi_extra=body_schema(PermitIn, PermitsIn),
+    openapi_extra=body_schema(PermitIn),
 )
 async def permit(request: Request) -> Response:
     """Answer as `GET /v1/allowed` does, and if the verdict is allow, reserve the agent's next slot at the origin.
 
-    All callers share the pace of the origin's file, whichever process they ask. With `items`, several questions are
-    answered at once, and a bad one fails alone.
+    All callers share the pace of the origin's file, whichever process they ask.
     """
     query_of(request, ())
-    body = await body_of(request)
-    services, asker, signatures = services_of(request), _Asker.of(request.scope), Signatures.of(request)
-    encoder, permits, asks = services.encoder, services.permits, asking(request)
-    if isinstance(body, dict) and "items" in body:
-        items = validated(PermitsIn, body).items
-        few(items)
+    read = _reader(request)
+    services, body = services_of(request), await body_of(request)
+    return _json(_with_slot(await services.permits.request(read(body), services.encoder.encode)))
 
-        async def answered(budget: YieldBudget) -> Iterator[bytes]:
-            charge(request, len(items) - 1)
-            requests = read_all(items, lambda item: read_item(PermitIn, item).request(asks, asker, signatures))
-            encode = holding(encoder.encode, held_answers(request.scope))
-            results = await permits.request_batch(requests, encode, budget)
-            return (encode_result(results[number], _with_slot) for number in range(len(items)))
 
-        return await array_response(request, "permits", answered)
-    result = await permits.request(read_item(PermitIn, body).request(asks, asker, signatures), encoder.encode)
-    return _json(_with_slot(result))
+@router.post(
+    PERMITS_PATH + "/batch",
+    response_model=PermitsOut,
+    responses={**documented(413, 422, 503)},
+    openapi_extra=body_schema(PermitsIn),
+)
+async def permits(request: Request) -> Response:
+    """Answer every item as `POST /v1/permits` would. A bad item fails alone, with a problem in its place."""
+    query_of(request, ())
+    items = validated(PermitsIn, await body_of(request)).items
+    few(items)
+    read = _reader(request)
+
+    async def answered(budget: YieldBudget) -> Iterator[bytes]:
+        charge(request, len(items) - 1)
+        services = services_of(request)
+        encode = holding(services.encoder.encode, held_answers(request.scope))
+        results = await services.permits.request_batch(read_all(items, read), encode, budget)
+        return (encode_result(results[number], _with_slot) for number in range(len(items)))
+
+    return await array_response(request, "permits", answered)
 
 
 @router.post(
@@ -249,6 +257,12 @@ async def outcomes(request: Request) -> Response:
         return (encode_result(results[number], _outcome_out) for number in range(len(items)))
 
     return await array_response(request, "outcomes", reported)
+
+
+def _reader(request: Request) -> Callable[[object], PermitRequest]:
+    """Reads what a caller asks for. Raises Problem and BadQuestion."""
+    asks, asker, signatures = asking(request), _Asker.of(request.scope), Signatures.of(request)
+    return lambda item: read_item(PermitIn, item).request(asks, asker, signatures)
 
 
 def _json(content: bytes) -> Response:
