@@ -40,6 +40,9 @@ SPANS_PER_WRITE: Final = 200
 KNOWN_ORIGINS: Final = 50_000
 """Origins whose last version is remembered, so that it is not written again at each fetch."""
 
+KNOWN_LOST: Final = 50_000
+"""Versions that are remembered as lost, so that the lines of the decision log that name them say so."""
+
 _OVERHEAD: Final = 2048  # bytes of a span and its objects, besides its line and the body
 
 _TOO_SLOW: Final = "it takes versions too slowly, or not at all"
@@ -94,6 +97,8 @@ class ArchiveWriter:
         self._waiting: deque[_Pending] = deque()
         self._known: BoundedDict[str, tuple[str, int]] = BoundedDict(KNOWN_ORIGINS)
         self._bytes: Counter[str] = Counter()  # of what waits, by caller
+        self._unwritten: Counter[tuple[str, str]] = Counter()  # what waits, by origin and id
+        self._lost_versions: BoundedDict[tuple[str, str], None] = BoundedDict(KNOWN_LOST)
         self._copies_room = waiting_bytes
         self._copy_turns = Admission(1, COPIES_WAITING, self._refusal)
         self._copy_wait = copy_wait
@@ -110,6 +115,10 @@ class ArchiveWriter:
     def lag(self) -> float:
         """Seconds for which the oldest version that is not written yet has waited."""
         return self._monotonic() - self._waiting[0].since if self._waiting else 0.0
+
+    def lacks(self, origin: str, version: str) -> bool:
+        """Whether the version with this id of the origin with this key waits to be written, or is lost."""
+        return (origin, version) in self._unwritten or (origin, version) in self._lost_versions
 
     def note(self, origin: Origin, snapshot: Snapshot, caller: str = "") -> None:
         """Write what a fetch for this caller found, unless it is known and was noted within SEEN_EVERY."""
@@ -197,6 +206,10 @@ class ArchiveWriter:
 
     def _hold(self, pending: _Pending, sign: int) -> None:
         """Count a version that waits, or with -1 one that does no longer."""
+        version = pending.span.origin, pending.span.id
+        self._unwritten[version] += sign
+        if self._unwritten[version] <= 0:
+            del self._unwritten[version]
         if pending.is_copy:
             self._copies_room -= sign * pending.size
             return
@@ -264,6 +277,8 @@ class ArchiveWriter:
                     self._hold(pending, -1)
                     if survival.failed:
                         self._lose(pending.span, "an unexpected error")
+                    else:
+                        self._lost_versions.pop((pending.span.origin, pending.span.id), None)
 
     async def _write(self, batch: Sequence[_Pending]) -> None:
         day = f"{datetime.fromtimestamp(batch[-1].span.last_seen, UTC):%Y-%m-%d}"
@@ -281,6 +296,7 @@ class ArchiveWriter:
 
     def _lose(self, span: ArchiveSpan, why: str) -> None:
         self._lost()
+        self._lost_versions[span.origin, span.id] = None
         self._known.pop(span.origin, None)  # the next fetch notes it again
         _log.warning("The archive lacks the version %s of %s: %s", span.id, span.origin, why)
 

@@ -63,11 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise Failed(f"The archive cannot be read: {error}.") from None
     counts = verifier.counts
+    undecided = f", {counts['undecided']} not" if counts["undecided"] else ""
     signed = f", {counts['signed']} signed checkpoints" if arguments.public_key else ""
     if arguments.public_key and counts["unsigned"]:
         signed += f" and {counts['unsigned']} lines after the last of their process"
     sys.stderr.write(
-        f"{counts['lines']} lines checked, {counts['decided']} decided again{signed}: "
+        f"{counts['lines']} lines checked, {counts['decided']} decided again{undecided}{signed}: "
         f"{faults or 'no'} fault{'' if faults == 1 else 's'}\n"
     )
     return FAULTY if faults else SOUND

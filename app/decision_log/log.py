@@ -5,8 +5,9 @@ import logging
 import random
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple, Protocol
 
 from app.decision_log.chain import Chain, Mark, last_of_each
 from app.decision_log.line import LineWriter
@@ -28,21 +29,45 @@ LINES_PER_WRITE = 500
 """Lines of one write."""
 
 ARCHIVE_WAIT = 2.0
-"""Seconds that lines wait for the archive to write the versions that they name; then they are written before these."""
+"""Seconds that lines wait for the archive to write the versions that they name; then those that it lacks say so.
 
-Archived = Callable[[float], Awaitable[None]]
-"""Writes the versions that were noted so far, for so many seconds at most.
-
-It is awaited before lines are written, so that the log of a process that is killed names no version that is lost.
+So what a line of a killed process names is in the archive, unless the line says that it was not.
 """
 
+ARCHIVE_CLOSING_WAIT = LOG_CLOSING_TIME / 2
+"""The same when the process stops."""
+
+_UNARCHIVED = b',"archived":false}'
+
 _log = logging.getLogger(__name__)
+
+
+class VersionArchive(Protocol):
+    """Keeps the versions that lines name."""
+
+    async def flush(self, seconds: float) -> None:
+        """Write the versions that were noted so far, for so many seconds at most."""
+
+    def lacks(self, origin: str, version: str) -> bool:
+        """Whether it was to write the version with this id, of the origin with this key, and has not."""
+
+
+class _Line(NamedTuple):
+    """A line that waits, and the version that it names: the key of its origin, and its id."""
+
+    text: bytes
+    version: tuple[str, str] | None
+
+    @property
+    def size(self) -> int:
+        return sys.getsizeof(self.text)
 
 
 class DecisionLog:
     """Logs a share of the decisions, and all those by which a request may be signed.
 
-    `lost` is called with the number of lines that were not written.
+    `lost` is called with the number of lines that were not written, `unarchived` with that of lines that name a version
+    which the archive lacks.
     """
 
     def __init__(
@@ -53,20 +78,22 @@ class DecisionLog:
         lost: Callable[[int], None],
         chain: Chain,
         *,
-        archived: Archived | None = None,
+        archive: VersionArchive | None = None,
+        unarchived: Callable[[int], None] = lambda _lines: None,
         every: float = WRITE_EVERY,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """`share`: from 0 to 1; `every`: see WRITE_EVERY; `chain` links the lines; `archived`: see Archived."""
+        """`share`: from 0 to 1; `every`: see WRITE_EVERY; `chain` links the lines."""
         self._sink = sink
         self._writer = writer
         self._share = share
         self._lost = lost
-        self._archived = archived
+        self._archive = archive
+        self._unarchived = unarchived
         self._every = every
         self._chain = chain
         self._chance = chance
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[_Line] = deque()
         self._bytes = 0
         self._writing = asyncio.Lock()
         self._failing = False
@@ -78,15 +105,15 @@ class DecisionLog:
             return
         # A line that cannot be written must not cost the caller the answer.
         with Surviving(BackgroundTask.DECISION_LOG) as survival:
-            line = self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get())
+            line = _Line(self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get()), self._version(decision))
         if survival.failed:
             self._lost(1)
-        elif self._bytes + sys.getsizeof(line) > WAITING_LINE_BYTES:
+        elif self._bytes + line.size > WAITING_LINE_BYTES:
             self._lost(1)
             self._fail("it takes lines too slowly, or not at all")
         else:
             self._waiting.append(line)
-            self._bytes += sys.getsizeof(line)
+            self._bytes += line.size
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
@@ -95,7 +122,7 @@ class DecisionLog:
             try:
                 yield
             finally:
-                self._ending = True  # what is noted is written, so the archive writes its part, too
+                self._ending = True
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOG_CLOSING_TIME):
                         await self._write_all()
@@ -109,20 +136,35 @@ class DecisionLog:
             await self._write_mark("begin")
         async with self._writing:
             left = len(self._waiting)  # further ones may name versions that are noted meanwhile
-            if left and self._archived is not None and not self._ending:
-                await self._archived(ARCHIVE_WAIT)
+            if left and self._archive is not None:
+                await self._archive.flush(ARCHIVE_CLOSING_WAIT if self._ending else ARCHIVE_WAIT)
             while left:
                 lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, left))]
                 left -= len(lines)
                 written = 0
                 try:
-                    written = await self._write(self._chain.link(lines))
+                    written = await self._write(self._chain.link(self._texts(lines)))
                 finally:
-                    self._bytes -= sum(map(sys.getsizeof, lines))
+                    self._bytes -= sum(line.size for line in lines)
                     if written < len(lines):
                         self._lost(len(lines) - written)
         if self._chain.checkpoint_is_due:
             await self._write_mark("checkpoint")
+
+    def _version(self, decision: Decision) -> tuple[str, str] | None:
+        if self._archive is None or decision.version is None:
+            return None
+        return decision.question.origin.key, decision.version
+
+    def _texts(self, lines: Sequence[_Line]) -> list[bytes]:
+        """The lines; those that name a version which the archive lacks say so."""
+        archive = self._archive
+        if archive is None:
+            return [line.text for line in lines]
+        lacking = [line.version is not None and archive.lacks(*line.version) for line in lines]
+        self._unarchived(sum(lacking))
+        pairs = zip(lines, lacking, strict=True)
+        return [line.text[:-1] + _UNARCHIVED if lacks else line.text for line, lacks in pairs]
 
     async def _write_mark(self, kind: Mark) -> None:
         async with self._writing:

@@ -89,6 +89,7 @@ class _Line(msgspec.Struct):
     reads_as: _ReadsAs | None = None
     enforced: tuple[str, ...] | None = None
     on_forbidden: str | None = None
+    archived: bool = True
 
 
 class LogVerifier:
@@ -215,21 +216,23 @@ class LogVerifier:
         question = Question(target, _agent(line), DIALECTS[line.dialect])
         if line.digest is not None and not line.digest.startswith(line.version):
             raise ValueError("the digest is not that of the version")
-        file = self._file(target.origin.with_profile(line.profile), line.digest or line.version)
+        file = self._file(target.origin.with_profile(line.profile), line)
         decision = evaluate(question, file, 0.0, forbidden=line.on_forbidden == "deny")
         if overriding is not None:
             verdict = Verdict(overriding, Reason.OVERRIDDEN, None, decision.verdict.selection)
             decision = decision._replace(verdict=verdict)
         return _members(decision, line.enforced)
 
-    def _file(self, origin: Origin, version: str) -> CachedFile:
+    def _file(self, origin: Origin, line: _Line) -> CachedFile:
+        version = line.digest or line.version or ""
         key = origin, version
         file = self._files.get(key)
         if file is None:
             found = self._archive.past(origin).by_id(version)
             snapshot = None if found is None or len(version) < LEAST_DIGITS else found.read()
             if snapshot is None:
-                raise _Undecidable(f"the archive has no version {version} of {origin.key}")
+                known = "" if line.archived else ", and had none when the line was written"
+                raise _Undecidable(f"the archive has no version {version} of {origin.key}{known}")
             robots = File(snapshot.access).robots
             file = CachedFile(CacheResult(snapshot, None, Source.HISTORY), robots, version=version)
             self._files.put(key, file, 1024 if robots is None else robots.size)

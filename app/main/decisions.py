@@ -96,9 +96,15 @@ def _decision_log(settings: Settings, store: Store, files: Files, metrics: Metri
     sink: Sink = StreamSink(store.redis) if name == "redis" else FileSink(None if name == "stdout" else Path(name))
     writer = LineWriter(settings.decision_log_url, forbidden=settings.forbidden)
     chain = Chain(process_name(), time.time, _signing(settings.decision_log_key_file))
-    share, archive = settings.decision_log_share, files.archive_writer
-    archived = None if archive is None else archive.flush
-    return DecisionLog(sink, writer, share, metrics.decision_log_lost.inc, chain, archived=archived)
+    return DecisionLog(
+        sink,
+        writer,
+        settings.decision_log_share,
+        metrics.decision_log_lost.inc,
+        chain,
+        archive=files.archive_writer,
+        unarchived=metrics.decision_log_unarchived.inc,
+    )
 
 
 def _signing(path: Path | None) -> Callable[[bytes], bytes] | None:

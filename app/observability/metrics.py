@@ -170,6 +170,9 @@ class Metrics:
         self.history_lost = counter("history_lost", "Versions missing from the history.")
         self.archive_lost = counter("archive_lost", "Versions missing from the archive.")
         self.decision_log_lost = counter("decision_log_lost", "Decisions missing from the decision log.")
+        self.decision_log_unarchived = counter(
+            "decision_log_unarchived", "Lines of the decision log that name a version which the archive lacked."
+        )
         self._permits = counters("permits", "Permits requested.", "outcome")
         self._bounds = counters("permit_bounds", "Permits granted, by what decided their interval.", "bound")
         self._pool_permits = counters("pool_permits", "Permits granted in the pools that the table names.", "pool")

@@ -1,6 +1,7 @@
 """What waits for the archive: shared among callers, waited for by who sends copies, and ahead of the decision log."""
 
 import asyncio
+import json
 import signal
 from collections import Counter
 from collections.abc import Sequence
@@ -180,11 +181,62 @@ async def test_no_line_of_a_killed_process_names_a_version_that_is_lost(
                         await asked
                         await asyncio.to_thread(service.signal, ended_by)
             ended = await run("audit", "--verify", str(log), "--archive", str(archive))
-            assert "has no version" not in ended.out
+            # If the archive is more than ARCHIVE_WAIT behind, the line says so.
+            assert all(UNARCHIVED in fault for fault in ended.out.splitlines() if "has no version" in fault)
             lines.append(log.read_bytes().count(b"\n"))
     assert lines[0] > 0
     assert lines[1] >= lines[0] + len(urls)
     assert await run_verify(archive) == 0
+
+
+UNARCHIVED = "and had none when the line was written"
+
+
+async def test_a_line_says_that_the_archive_lacks_its_version(store_url: str, tmp_path: Path) -> None:
+    log, archive = tmp_path / "decisions.ndjson", tmp_path / "archive"
+    archive.mkdir()
+    (archive / "objects").write_text("no folder")
+    settings = {"REDIS_URL": store_url, "ARCHIVE": str(archive), "DECISION_LOG": str(log), "ACCESS_LOG": "false"}
+    async with serve(text(200, "User-agent: *\nDisallow: /a\n"), host="0.0.0.0") as origin:
+        urls = [f"http://127.9.0.{number}:{origin.port}/a" for number in range(1, 21)]
+        for ended_by in (signal.SIGKILL, signal.SIGTERM):
+            with started(**settings) as service:
+                async with httpx.AsyncClient(base_url=service.url, timeout=60) as client:
+                    for url in urls:
+                        response = await client.get("/v1/allowed", params={"url": url, "agent": "ExampleBot"})
+                        assert response.status_code == 200
+                    if ended_by is signal.SIGKILL:
+                        await until_so(lambda: log.exists() and log.read_bytes().count(b"\n") == len(urls))
+                        metrics = (await client.get("/metrics")).text
+                        assert f"robots_decision_log_unarchived_total {len(urls)}.0" in metrics
+                    await asyncio.to_thread(service.signal, ended_by)
+            ended = await run("audit", "--verify", str(log), "--archive", str(archive), "--partial")
+            if ended_by is signal.SIGKILL:
+                assert ended.out.count(UNARCHIVED) == ended.out.count("\n") == len(urls)
+                assert f"0 decided again, {len(urls)} not: {len(urls)} faults" in ended.err
+                (archive / "objects").unlink()
+            else:  # it wrote what it found in the store
+                assert f"{2 * len(urls)} decided again: no faults" in ended.err
+
+
+async def test_a_version_that_is_lost_is_lacking_until_it_is_written(stuck: Stuck) -> None:
+    writer = ArchiveWriter(Archive(stuck), "p", lost=lambda: None, waiting_bytes=10_000, every=0.001)
+
+    def lacking(snapshot: Snapshot) -> bool:
+        return writer.lacks(SITE.key, span_of(SITE, snapshot)[0].id)
+
+    async with writer.writing():
+        for size in (5_000, 20_000):
+            writer.note(SITE, file(size))
+            assert lacking(file(size))
+        stuck.released.set()
+        await until_so(lambda: writer.lag == 0.0)
+        assert (lacking(file(5_000)), lacking(file(20_000))) == (False, True)
+        writer._room = 30_000
+        writer.note(SITE, file(20_000))
+        await until_so(lambda: writer.lag == 0.0)
+        assert not lacking(file(20_000))
+    assert not writer._unwritten
 
 
 async def test_a_decision_is_logged_though_the_archive_hangs(
@@ -199,5 +251,10 @@ async def test_a_decision_is_logged_though_the_archive_hangs(
     ):
         for number in range(3):
             await service.allowed(f"{origin.url}/{number}")
-            await until_so(lambda: log.exists() and log.read_bytes().count(b"\n") > number)  # noqa: B023
+            await until_so(lambda: log.exists() and log.read_bytes().count(b'"archived":false') > number)  # noqa: B023
+        assert await counted(service, "robots_decision_log_unarchived_total") == 3
         stuck.released.set()
+        await until(lambda: counted(service, "robots_archive_lag_seconds"), lambda lag: lag == 0)
+        await service.allowed(f"{origin.url}/3")
+    *lines, _end = map(json.loads, log.read_text().splitlines())
+    assert [line.get("archived") for line in lines] == [False, False, False, None]
