@@ -7,8 +7,9 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from app.archive.writer import ArchiveWriter
 from app.decision_log.chain import Chain, Mark, last_of_each
 from app.decision_log.line import LineWriter
 from app.decision_log.sinks import Sink, SinkFailed
@@ -42,17 +43,7 @@ _UNARCHIVED = b',"archived":false}'
 _log = logging.getLogger(__name__)
 
 
-class VersionArchive(Protocol):
-    """Keeps the versions that lines name."""
-
-    async def flush(self, seconds: float) -> None:
-        """Write the versions that were noted so far, for so many seconds at most."""
-
-    def lacks(self, origin: str, version: str) -> bool:
-        """Whether it was to write the version with this id, of the origin with this key, and has not."""
-
-
-class _Line(NamedTuple):
+class _WaitingLine(NamedTuple):
     """A line that waits, and the version that it names: the key of its origin, and its id."""
 
     text: bytes
@@ -78,7 +69,7 @@ class DecisionLog:
         lost: Callable[[int], None],
         chain: Chain,
         *,
-        archive: VersionArchive | None = None,
+        archive: ArchiveWriter | None = None,
         unarchived: Callable[[int], None] = lambda _lines: None,
         every: float = WRITE_EVERY,
         chance: Callable[[], float] = random.random,
@@ -93,7 +84,7 @@ class DecisionLog:
         self._every = every
         self._chain = chain
         self._chance = chance
-        self._waiting: deque[_Line] = deque()
+        self._waiting: deque[_WaitingLine] = deque()
         self._bytes = 0
         self._writing = asyncio.Lock()
         self._failing = False
@@ -105,7 +96,7 @@ class DecisionLog:
             return
         # A line that cannot be written must not cost the caller the answer.
         with Surviving(BackgroundTask.DECISION_LOG) as survival:
-            line = _Line(self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get()), self._version(decision))
+            line = _WaitingLine(self._writer.write(decision, REQUEST_ID.get(), KEY_ID.get()), self._version(decision))
         if survival.failed:
             self._lost(1)
         elif self._bytes + line.size > WAITING_LINE_BYTES:
@@ -156,7 +147,7 @@ class DecisionLog:
             return None
         return decision.question.origin.key, decision.version
 
-    def _texts(self, lines: Sequence[_Line]) -> list[bytes]:
+    def _texts(self, lines: Sequence[_WaitingLine]) -> list[bytes]:
         """The lines; those that name a version which the archive lacks say so."""
         archive = self._archive
         if archive is None:
