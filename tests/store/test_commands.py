@@ -119,6 +119,7 @@ async def use_everything(one: Service, other: Service, site: str) -> None:
         for service in (one, other):
             body = {**page, "agent": f"Bot{number}", "max_wait": 60}
             permit = await ask(service, asked, "POST /v1/permits", json=body)
+            await ask(service, asked, "POST /v1/permits/batch", json={"items": [body]})
             path = {"permit": permit["permit"]}
             await ask(service, asked, "POST /v1/permits/{permit}/outcome", path=path, json=report)
             outcomes = {"items": [{**path, **report}]}
