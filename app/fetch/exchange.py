@@ -44,7 +44,7 @@ BodyOf = Callable[[int, Headers], Body | None]
 
 
 class Exchange(asyncio.BufferedProtocol):
-    """Sends `request` when told to, reads the head of the response and the body that `body_of` returns, and closes.
+    """Sends `request` at `begin`, reads the head of the response and the body that `body_of` returns, and closes.
 
     `closed` is set once the connection is closed. `failure` then says why the response is not complete, None if it is,
     and `detail` what is wrong with it.

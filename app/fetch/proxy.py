@@ -122,8 +122,9 @@ class Tunnels:
             await loop.sock_sendall(tunnel, b"\r\n".join([*lines, b"", b""]))
             while not end:
                 received = await loop.sock_recv(tunnel, ANSWER_BYTES + 1 - len(answer))
+                searched = max(0, len(answer) - len(b"\n\r"))
                 answer += received
-                end = end_of_head(answer, 0)
+                end = end_of_head(answer, searched)
                 if not received:
                     raise ProxyFailed("the proxy closed the connection without a whole answer to CONNECT")
                 if not end and len(answer) > ANSWER_BYTES:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from app.fetch.exchange import Exchange
 
 NEXT_AFTER = 0.25
-"""Seconds after which the next address is tried, while the one before has no connection (RFC 8305 8)."""
+"""Seconds after which the next address is tried if the last attempt has no connection yet (RFC 8305 8)."""
 
 
 class AddressBusy(Exception):

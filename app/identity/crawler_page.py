@@ -55,14 +55,14 @@ def stopping_lines(agent: Agent) -> str | None:
 
 def slowing_lines(agent: Agent, cap: float | None) -> str | None:
     """The lines that slow the crawler down, or None if it reads no rate. It waits `cap` seconds at most."""
-    rates, seconds, named = (
-        DIALECTS[agent.dialect].rates,
-        SLOWED_TO if cap is None else min(SLOWED_TO, cap),
-        _named(agent),
-    )
-    if named is not None and rates.uses_crawl_delay:
+    named = _named(agent)
+    if named is None:
+        return None
+    rates = DIALECTS[agent.dialect].rates
+    seconds = SLOWED_TO if cap is None else min(SLOWED_TO, cap)
+    if rates.uses_crawl_delay:
         return f"User-agent: {named}\nCrawl-delay: {seconds:g}"
-    if named is not None and rates.uses_request_rate and seconds >= 1:
+    if rates.uses_request_rate and seconds >= 1:
         return f"User-agent: {named}\nRequest-rate: 1/{int(seconds)}"
     return None
 

@@ -188,8 +188,8 @@ def answer(
 def trial_json(trial: Trial, body: bytes, problem: bytes, *, gzipped: bool = False) -> bytes:
     """The JSON of TrialOut within the limits of a request, after a line with the traceback of the first failed row.
 
-    The line is a JSON string. The process that asks logs it, since a helper has no log. What follows is `gzipped` here,
-    too: rows are alike, so that a twentieth of their bytes is left, and that takes long for many.
+    The line is a JSON string. The process that asks logs it, since a helper has no log. The JSON is
+    compressed here if `gzipped`, since that takes long for many rows; they are alike, and shrink to a twentieth.
     """
     failures: list[str] = []
 
