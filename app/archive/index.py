@@ -16,8 +16,9 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from app.archive.files import ArchiveFiles
-from app.archive.span import ArchiveSpan, Instant, Sha256, read_span
+from app.archive.span import ArchiveSpan, Sha256, read_span
 from app.cache.byte_lru import BoundedDict, ByteLRU
+from app.cache.codec import WholeSeconds
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE
 from app.history.periods import Period, after_own_fetches
 from app.history.versions import FAILURE_DIGESTS
@@ -51,12 +52,12 @@ class Place(msgspec.Struct, frozen=True):
     """
 
     digest: Sha256
-    first_seen: Instant
-    last_seen: Instant
+    first_seen: WholeSeconds
+    last_seen: WholeSeconds
     log: str = ""
     at: Annotated[int, msgspec.Meta(ge=0)] = 0
     size: Annotated[int, msgspec.Meta(ge=0)] = 0
-    own_until: Instant | None = None
+    own_until: WholeSeconds | None = None
 
     def fits(self, span: ArchiveSpan) -> bool:
         """Whether the place is that of this span."""

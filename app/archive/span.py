@@ -1,9 +1,8 @@
 """A span of an origin's history, as a line of the archive; pure."""
 
-import json
 from dataclasses import replace
 from hashlib import sha256
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
@@ -11,15 +10,12 @@ from app.cache import codec
 from app.cache.freshness import Snapshot
 from app.history.versions import Version, version_of
 from robots_core.content import digest, id_of
-from robots_core.dates import END_OF_TIME
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 
 LONGEST_LINE: Final = 256 * 1024
 """Bytes of the longest line that is read; a final URL and a Content-Type are far shorter."""
 
-
-Instant: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=int(END_OF_TIME))]
 Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
@@ -27,15 +23,15 @@ class ArchiveSpan(msgspec.Struct, frozen=True):
     """What fetches found from `first_seen` to `last_seen`, in whole Unix seconds.
 
     `origin` is an origin's key; `digest` is from robots_core.content, and its beginning is the version's id; `body` is
-    the SHA-256 of the file's bytes in hexadecimal digits, None without a file; `facts` are from app.cache.codec.
+    the SHA-256 of the file's bytes in hexadecimal digits, None without a file; `facts` are those of its last fetch.
     """
 
     origin: str
     digest: Sha256
     body: Sha256 | None
-    first_seen: Instant
-    last_seen: Instant
-    facts: dict[str, Any]
+    first_seen: codec.WholeSeconds
+    last_seen: codec.WholeSeconds
+    facts: codec.SnapshotFacts
 
     @property
     def id(self) -> str:
@@ -45,20 +41,17 @@ class ArchiveSpan(msgspec.Struct, frozen=True):
     @property
     def own_until(self) -> int | None:
         """When the service itself last found it; None if only callers did."""
-        if self.facts.get("ingested") is None:
-            return self.last_seen
-        own = self.facts.get("own_until")
-        return min(own, self.last_seen) if isinstance(own, int) and own >= self.first_seen else None
+        return self.facts.own_seen(self.first_seen, self.last_seen)
 
     def line(self) -> bytes:
         """The span as a line of JSON, with its line break."""
-        return json.dumps({"version": self.id, **msgspec.structs.asdict(self)}, separators=(",", ":")).encode() + b"\n"
+        return msgspec.json.encode({"version": self.id, **msgspec.structs.asdict(self)}) + b"\n"
 
     def version(self, body: bytes) -> Version | None:
         """The version with this file; None if it is not the file of the span."""
         if (None if self.body is None else sha256(body).hexdigest()) != self.body:
             return None
-        snapshot = codec.from_facts(self.facts, body)
+        snapshot = self.facts.snapshot(body)
         if snapshot is None or digest(snapshot.access).hex() != self.digest:
             return None
         return replace(version_of(snapshot), first_seen=self.first_seen, last_seen=self.last_seen)

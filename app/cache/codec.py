@@ -8,9 +8,9 @@ removes or redefines one; where an older reader would misread the rest, it raise
 treat the value as a miss.
 """
 
-import json
-from collections.abc import Mapping
-from typing import Any, NoReturn, assert_never
+from typing import Annotated, Final, TypeAlias, assert_never
+
+import msgspec
 
 from app.cache.compression import compress, decompress, first_line
 from app.cache.freshness import Failing, First, Snapshot
@@ -42,8 +42,95 @@ _BODY_LIMIT = BODY_LIMIT + 1  # see readable_part
 _PLAIN_LIMIT = FACTS_LIMIT + _BODY_LIMIT + 1
 
 
-class _Invalid(ValueError):
-    pass
+_Status: TypeAlias = Annotated[int, msgspec.Meta(ge=100, le=999)]
+_Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=END_OF_TIME)]
+WholeSeconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=int(END_OF_TIME))]
+
+
+class _Successful(msgspec.Struct, array_like=True, tag="successful"):
+    status: _Status
+    truncated: bool
+    content_type: str | None
+
+
+class _Unavailable(msgspec.Struct, array_like=True, tag="unavailable"):
+    status: _Status
+    cause: Cause | None
+
+
+class _Unreachable(msgspec.Struct, array_like=True, tag="unreachable"):
+    """The failure is that of `failing`."""
+
+
+class _Blocked(msgspec.Struct, array_like=True, tag="blocked"):
+    address: str
+
+
+class _First(msgspec.Struct, array_like=True):
+    at: _Time
+    cause: Cause
+    status: _Status | None
+    ingested: str | None
+
+
+class _Failing(msgspec.Struct, array_like=True):
+    since: _Time
+    last_at: _Time
+    attempts: Annotated[int, msgspec.Meta(ge=1)]
+    cause: Cause
+    status: _Status | None
+    retry_after: Annotated[int, msgspec.Meta(ge=0)] | None
+    first: _First | None = None
+    detail: Annotated[str, msgspec.Meta(max_length=DETAIL_LIMIT)] | None = None
+
+
+_StoredAccess: TypeAlias = _Successful | _Unavailable | _Unreachable | _Blocked
+
+
+class SnapshotFacts(msgspec.Struct, omit_defaults=True):
+    """The facts of a fetch, all but the body, as they are stored."""
+
+    access: _StoredAccess
+    fetched_at: _Time
+    final_url: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    lifetime: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_DELTA)] | None = None
+    failing: _Failing | None = None
+    since: WholeSeconds | None = None
+    ingested: str | None = None
+    own_until: WholeSeconds | None = None
+    min_version: Annotated[int, msgspec.Meta(ge=0, le=VERSION)] = VERSION
+
+    def own_seen(self, first: int, last: int) -> int | None:
+        """When the service itself last found a version that was in use from `first` to `last`, in whole seconds.
+
+        None if only callers found it.
+        """
+        if self.ingested is None:
+            return last
+        return None if self.own_until is None or self.own_until < first else min(self.own_until, last)
+
+    def snapshot(self, body: bytes) -> Snapshot | None:
+        """The snapshot with these facts and this body; None if they contradict each other."""
+        failing = None if self.failing is None else _failing(self.failing)
+        access = _access(self.access, body, failing)
+        if access is None or (self.since is not None and self.since > self.fetched_at):
+            return None
+        return Snapshot(
+            access,
+            self.fetched_at,
+            self.final_url,
+            Validators(self.etag, self.last_modified),
+            self.lifetime,
+            failing,
+            self.since,
+            self.ingested,
+            self.own_until,
+        )
+
+
+_FACTS: Final = msgspec.json.Decoder(SnapshotFacts)
 
 
 def encode(snapshot: Snapshot) -> bytes:
@@ -54,181 +141,90 @@ def encode(snapshot: Snapshot) -> bytes:
 def plain(snapshot: Snapshot) -> bytes:
     """The content of the compressed part: a line of JSON with the facts, then the body."""
     body = snapshot.access.body if isinstance(snapshot.access, Successful) else b""
-    return json.dumps(facts_of(snapshot), separators=(",", ":")).encode() + b"\n" + body
+    return msgspec.json.encode(facts_of(snapshot)) + b"\n" + body
 
 
-def facts_of(snapshot: Snapshot) -> dict[str, Any]:
-    """The facts of the fetch, all but the body, as JSON; `from_facts` reads them."""
-    facts = {
-        "access": _write_access(snapshot.access),
-        "fetched_at": snapshot.fetched_at,
-        "final_url": snapshot.final_url,
-        "etag": snapshot.validators.etag,
-        "last_modified": snapshot.validators.last_modified,
-        "lifetime": snapshot.lifetime,
-        "failing": None if snapshot.failing is None else _write_failing(snapshot.failing),
-        "since": snapshot.since,
-        "ingested": snapshot.ingested,
-        "own_until": snapshot.own_until,
-    }
-    return {name: value for name, value in facts.items() if value is not None}
+def facts_of(snapshot: Snapshot) -> SnapshotFacts:
+    """The facts of the fetch that found the snapshot."""
+    return SnapshotFacts(
+        _write_access(snapshot.access),
+        snapshot.fetched_at,
+        snapshot.final_url,
+        snapshot.validators.etag,
+        snapshot.validators.last_modified,
+        snapshot.lifetime,
+        None if snapshot.failing is None else _write_failing(snapshot.failing),
+        snapshot.since,
+        snapshot.ingested,
+        snapshot.own_until,
+    )
 
 
 def decode(data: bytes) -> Snapshot | None:
     """The snapshot in these bytes; None if they are damaged, foreign, too large or need a later release."""
-    try:
-        return _read(data)
-    except (ValueError, LookupError, RecursionError):
+    if len(data) > ENCODED_LIMIT or not data.startswith(_MARK):
         return None
-
-
-def read_facts(data: bytes) -> Mapping[str, object]:
-    """The facts of an encoded snapshot without its body, unchecked; none if they cannot be read."""
     try:
-        facts = json.loads(first_line(data[len(_MARK) :], FACTS_LIMIT)) if data.startswith(_MARK) else None
+        line, newline, body = decompress(data[len(_MARK) :], _PLAIN_LIMIT).partition(b"\n")
+        if not newline or len(line) > FACTS_LIMIT or len(body) > _BODY_LIMIT:
+            return None
+        return _FACTS.decode(line).snapshot(body)
     except (ValueError, RecursionError):
-        return {}
-    return facts if isinstance(facts, dict) else {}
-
-
-def from_facts(facts: object, body: bytes) -> Snapshot | None:
-    """The snapshot with these facts and this body; None if they are invalid."""
-    try:
-        return _snapshot(facts, body)
-    except (ValueError, LookupError):
         return None
 
 
-def _write_access(access: Access) -> list[Any]:
+def read_facts(data: bytes) -> SnapshotFacts | None:
+    """The facts of an encoded snapshot, whose body stays compressed; None if they cannot be read."""
+    try:
+        return _FACTS.decode(first_line(data[len(_MARK) :], FACTS_LIMIT)) if data.startswith(_MARK) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _write_access(access: Access) -> _StoredAccess:
     match access:
         case Successful(status, _, truncated, content_type):
-            return ["successful", status, truncated, content_type]
+            return _Successful(status, truncated, content_type)
         case Unavailable(status, cause):
-            return ["unavailable", status, cause]
+            return _Unavailable(status, cause)
         case Unreachable():
-            return ["unreachable"]
+            return _Unreachable()
         case Blocked(address):
-            return ["blocked", address]
+            return _Blocked(address)
         case unknown:
             assert_never(unknown)
 
 
-def _write_failing(failing: Failing) -> list[Any]:
+def _write_failing(failing: Failing) -> _Failing:
     failure, first = failing.failure, failing.first
-    return [
+    return _Failing(
         failing.since,
         failing.last_at,
         failing.attempts,
         failure.cause,
         failure.status,
         failure.retry_after,
-        None if first is None else [first.at, first.failure.cause, first.failure.status, first.ingested],
+        None if first is None else _First(first.at, first.failure.cause, first.failure.status, first.ingested),
         failure.detail,
-    ]
-
-
-def _read(data: bytes) -> Snapshot:
-    return _snapshot(*_unpack(data))
-
-
-def _snapshot(facts: Any, body: bytes) -> Snapshot:
-    if not isinstance(facts, dict):
-        raise _Invalid
-    _natural(facts.get("min_version", VERSION), 0, VERSION)
-    failing, lifetime, since = facts.get("failing"), facts.get("lifetime"), facts.get("since")
-    own_until = facts.get("own_until")
-    failing = None if failing is None else _read_failing(failing)
-    access = _read_access(facts["access"], body, failing)
-    fetched_at = _number(facts["fetched_at"], END_OF_TIME)
-    return Snapshot(
-        access,
-        fetched_at,
-        _text(facts.get("final_url")),
-        Validators(_text(facts.get("etag")), _text(facts.get("last_modified"))),
-        None if lifetime is None else _number(lifetime, LONGEST_DELTA),
-        failing,
-        None if since is None else _natural(since, 0, int(fetched_at)),
-        ingested=_text(facts.get("ingested")),
-        own_until=None if own_until is None else _natural(own_until, 0, int(END_OF_TIME)),
     )
 
 
-def _unpack(data: bytes) -> tuple[Any, bytes]:
-    if len(data) > ENCODED_LIMIT or not data.startswith(_MARK):
-        raise _Invalid
-    text = decompress(data[len(_MARK) :], _PLAIN_LIMIT)
-    facts, newline, body = text.partition(b"\n")
-    if not newline or len(facts) > FACTS_LIMIT or len(body) > _BODY_LIMIT:
-        raise _Invalid
-    return json.loads(facts, parse_constant=_refuse), body
-
-
-def _read_access(written: Any, body: bytes, failing: Failing | None) -> Access:
-    match written:
-        case ["successful", status, bool(truncated), content_type, *_]:
-            return Successful(_natural(status, 100, 999), body, truncated, _text(content_type))
-        case ["unreachable", *_] if failing is not None and not body:
+def _access(stored: _StoredAccess, body: bytes, failing: Failing | None) -> Access | None:
+    match stored:
+        case _Successful():
+            return Successful(stored.status, body, stored.truncated, stored.content_type)
+        case _Unreachable() if failing is not None and not body:
             return failing.failure
-        case ["unavailable", status, cause, *_] if failing is None and not body:
-            return Unavailable(_natural(status, 100, 999), None if cause is None else Cause(cause))
-        case ["blocked", str(address), *_] if failing is None and not body:
-            return Blocked(address)
+        case _Unavailable() if failing is None and not body:
+            return Unavailable(stored.status, stored.cause)
+        case _Blocked() if failing is None and not body:
+            return Blocked(stored.address)
         case _:
-            raise _Invalid
+            return None
 
 
-def _read_failing(written: Any) -> Failing:
-    if not isinstance(written, list) or len(written) < 6:
-        raise _Invalid
-    since, last_at, attempts, cause, status, retry_after, first, detail = (*written, None, None)[:8]
-    return Failing(
-        _number(since, END_OF_TIME),
-        _number(last_at, END_OF_TIME),
-        _natural(attempts, 1),
-        _failure(cause, status, None if retry_after is None else _natural(retry_after, 0), _detail(detail)),
-        None if first is None else _read_first(first),
-    )
-
-
-def _read_first(written: Any) -> First:
-    match written:
-        case [at, cause, status, ingested, *_]:
-            return First(_number(at, END_OF_TIME), _failure(cause, status), _text(ingested))
-        case _:
-            raise _Invalid
-
-
-def _failure(cause: Any, status: Any, retry_after: int | None = None, detail: str | None = None) -> Unreachable:
-    return Unreachable(Cause(cause), None if status is None else _natural(status, 100, 999), retry_after, detail)
-
-
-def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise _Invalid
-    value.encode()  # refuses a lone surrogate, which no answer could show
-    return value
-
-
-def _detail(value: Any) -> str | None:
-    text = _text(value)
-    if text is not None and len(text) > DETAIL_LIMIT:
-        raise _Invalid
-    return text
-
-
-def _natural(value: Any, low: int, high: int | None = None) -> int:
-    if type(value) is int and low <= value and (high is None or value <= high):
-        return value
-    raise _Invalid
-
-
-def _number(value: Any, high: float) -> float:
-    if type(value) in (int, float) and 0 <= value <= high:
-        return float(value)
-    raise _Invalid
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise _Invalid(constant)
+def _failing(stored: _Failing) -> Failing:
+    failure = Unreachable(stored.cause, stored.status, stored.retry_after, stored.detail)
+    first = stored.first
+    found = None if first is None else First(first.at, Unreachable(first.cause, first.status), first.ingested)
+    return Failing(stored.since, stored.last_at, stored.attempts, failure, found)

@@ -1,8 +1,10 @@
 """The fleet's edge facts in Redis or Valkey: a hash of them and a sorted set of changes, in one slot of a cluster."""
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from itertools import islice
+from typing import Annotated, Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from app.edge.facts import (
     FACT_KEPT,
@@ -31,6 +33,7 @@ LONGEST_VALUE = 16_384
 _KEYS: Final = ("robots:{edge}:facts", "robots:{edge}:changes")
 _REPORT, _CHANGES = Script.load(__package__, "report.lua"), Script.load(__package__, "changes.lua")
 _LIMIT = 2**53
+_Time: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=_LIMIT // 1000)]
 
 
 class EdgeChanges(NamedTuple):
@@ -83,6 +86,28 @@ class RedisEdge:
                 raise UnexpectedReply(other)
 
 
+class _FactRow(msgspec.Struct, array_like=True):
+    """An agent's fact, as report.lua writes it."""
+
+    status: int
+    since: _Time
+    reported_at: _Time
+    count: Annotated[int, msgspec.Meta(gt=0, lt=_LIMIT)]
+    slots: str
+    price: Annotated[str, msgspec.Meta(max_length=PRICE_CHARS)] = ""
+    priced_at: _Time = 1
+    page: str = ""
+
+    def fact(self) -> EdgeFact:
+        """The fact; a page that is too long is left out."""
+        page = self.page if 0 < len(self.page) <= PAGE_CHARS else None
+        price = Price(self.price, self.priced_at, page) if self.price else None
+        return EdgeFact(self.status, self.since, self.reported_at, self.count, price)
+
+
+_ROWS: Final = msgspec.json.Decoder(dict[str, _FactRow])
+
+
 def _version(text: object) -> int:
     try:
         number = int(text)  # type: ignore[call-overload]
@@ -100,25 +125,8 @@ def _entry(origin: object, version: object, text: object) -> OriginFacts:
 
 def _facts(text: object) -> dict[str, EdgeFact]:
     try:
-        members = json.loads(text) if isinstance(text, bytes) and text else {}
+        rows = _ROWS.decode(text) if isinstance(text, bytes) else {}
     except (ValueError, RecursionError):
-        members = {}
-    found = {name: _fact(value) for name, value in members.items()} if isinstance(members, dict) else {}
-    return {name: fact for name, fact in list(found.items())[:MAX_AGENTS] if fact is not None}
-
-
-def _fact(value: Any) -> EdgeFact | None:
-    match value:
-        case [int(status), int(since), int(reported_at), int(count), str(), *price] if status in REFUSALS:
-            valid = 0 < since <= reported_at < _LIMIT // 1000 and 0 < count < _LIMIT
-            return EdgeFact(status, since, reported_at, count, _price(price)) if valid else None
-        case _:
-            return None
-
-
-def _price(value: list[Any]) -> Price | None:
-    match value:
-        case [str(text), int(at), str(page)] if 0 < len(text) <= PRICE_CHARS and 0 < at < _LIMIT // 1000:
-            return Price(text, at, page if 0 < len(page) <= PAGE_CHARS else None)
-        case _:
-            return None
+        rows = {}
+    valid = ((name, row) for name, row in rows.items() if row.status in REFUSALS and row.since <= row.reported_at)
+    return {name: row.fact() for name, row in islice(valid, MAX_AGENTS)}

@@ -69,10 +69,7 @@ class Version:
         if self.digest == _GAP:
             return None
         facts = codec.read_facts(self.packed)
-        if "ingested" not in facts:
-            return self.last_seen
-        own = facts.get("own_until")
-        return min(own, self.last_seen) if isinstance(own, int) and own >= self.first_seen else None
+        return self.last_seen if facts is None else facts.own_seen(self.first_seen, self.last_seen)
 
     def read(self) -> Snapshot | None:
         """The snapshot of the last fetch, dated to the first one; None if it cannot be read or the digest differs."""
