@@ -25,8 +25,10 @@ need tests/browser sh tests/browser/install-chromium.sh
 need tests/helm sh -c 'PATH=.venv/bin:$PATH command -v helm'
 need tests/upgrade git cat-file -e "$(cat tests/upgrade/last-release)"
 need tests/proxies sh tests/proxies/install.sh
-need tests/clients/test_javascript.py sh -c 'command -v npm && sh tests/browser/install-chromium.sh'
-need tests/clients/test_generated_typescript.py sh -c 'command -v npm'
+npm_packages="command -v npm && make --silent clients/javascript/node_modules/.package-lock.json"
+need tests/clients/test_javascript.py sh -c "$npm_packages && sh tests/browser/install-chromium.sh"
+need tests/clients/test_generated_typescript.py sh -c "$npm_packages"
+need tests/clients/test_verifiers.py sh -c "$npm_packages"
 need tests/clients/test_playwright.py sh tests/browser/install-chromium.sh
 need tests/clients/test_java.py sh clients/java/test/install.sh
 
