@@ -1,38 +1,37 @@
 -- Record the outcome of a slot: it was not used, or the pool asked the fleet to back off.
 --
--- ARGV  7 "released", with 8 the slot as it is in the set
---       7 "known": the process remembers a backoff, see ARGV[6]
---       7 "backoff", with 8 Retry-After or 0   9 first step   10 longest step   11 longest Retry-After   12 reset after
---         13 longest on the word of one reporter   14 the reporter, empty for an operator
+-- ARGV  as `OutcomeArguments` of redis_pacer.py has them, which gives their numbers as ARG_...
 --
 -- The step of a backoff doubles from one run of failures to the next. It starts again from the first if the pool was
--- quiet for as long as the last step took, or for ARGV[12] if that is longer.
+-- quiet for as long as the last step took, or for `reset_after` if that is longer.
 --
--- A run lasts for ARGV[13] at most unless two reporters agree that it is longer. So two ends are stored: the latest
--- that anyone reported (`claim`, by the reporter `by`), and the latest that another reporter did (`agreed`).
+-- A run lasts for `max_unconfirmed` at most unless two reporters agree that it is longer. So two ends are stored: the
+-- latest that anyone reported (`claim`, by the reporter `by`), and the latest that another reporter did (`agreed`).
 --
--- Returns {1 if anything changed, now, until}.
-if ARGV[7] == 'released' then
-  local slot = ARGV[8]
+-- Returns {number, now}. The number is how long a backoff still takes; for the others, 1 if the slot was there, or if the
+-- backoff was not known, else 0.
+if ARGV[ARG_WHAT] == 'released' then
+  local slot = ARGV[ARG_SLOT]
   local go = tonumber(redis.call('ZSCORE', SLOTS, slot))
   local stored = redis.call('HMGET', QUEUE, 'hold', 'count', 'seen')
   -- After a step of the clock, the next reservation drops all slots of before.
-  if not go or step_since(stored[3]) ~= 0 then return {0, now, 0} end
+  if not go or step_since(stored[3]) ~= 0 then return {0, now} end
   redis.call('ZREM', SLOTS, slot)
   local last = redis.call('ZREVRANGE', SLOTS, 0, 0)[1]
   local tail = last and instant(string.match(last, '^%d+')) or 0
   redis.call('HSET', QUEUE, 'tail', text(tail))
   save_durable_queue(tail, instant(stored[1]), instant(stored[2]))
-  return {1, now, 0}
+  return {1, now}
 end
 
 local ends, given_back, bad, bad_at = settle_backoff()
-if ARGV[7] == 'known' then return {given_back and 1 or 0, now, ends} end
+if ARGV[ARG_WHAT] == 'known' then return {given_back and 1 or 0, now} end
 
-local retry_after, first_step, longest_step = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local max_retry_after, reset_after = tonumber(ARGV[11]), tonumber(ARGV[12])
+local retry_after, max_retry_after = tonumber(ARGV[ARG_RETRY_AFTER]), tonumber(ARGV[ARG_MAX_RETRY_AFTER])
+local first_step, longest_step = tonumber(ARGV[ARG_FIRST_STEP]), tonumber(ARGV[ARG_LONGEST_STEP])
+local reset_after = tonumber(ARGV[ARG_RESET_AFTER])
 retry_after = math.min(retry_after, max_retry_after)
-local max_unconfirmed, reporter = tonumber(ARGV[13]), ARGV[14]
+local max_unconfirmed, reporter = tonumber(ARGV[ARG_MAX_UNCONFIRMED]), ARGV[ARG_REPORTER]
 local max_ahead = longest_step + max_retry_after
 local stored = redis.call('HMGET', BACKOFF, 'step', 'began', 'by', 'claim', 'agreed')
 local step, began = tonumber(stored[1]) or 0, instant(stored[2])
@@ -68,11 +67,10 @@ if reporter ~= '' then
   believed = math.max(math.min(reported, began + max_unconfirmed), agreed)
 end
 
-local changed = believed > ends
 ends = math.max(ends, believed)
 redis.call('HSET', BACKOFF, 'until', text(ends), 'step', text(step), 'began', text(began),
   'by', by, 'claim', text(claim), 'agreed', text(agreed), 'seen', text(now), 'bad', text(bad), 'bad_at', text(bad_at))
 save_durable(POOL_FIELD, text(ends) .. ' ' .. text(now), ends)
 local kept = math.max(ends - now + math.max(reset_after, step) + LINGER, MEMORY)
 redis.call('PEXPIRE', BACKOFF, math.ceil(kept / 1000))
-return {changed and 1 or 0, now, ends}
+return {math.max(0, ends - now), now}

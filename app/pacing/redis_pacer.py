@@ -48,8 +48,47 @@ BUCKETS = 4096
 be evicted. All processes on a store have to use the same number."""
 
 
+class StateArguments(NamedTuple):
+    """What every script is given first: state.lua reads it. A script gets the number of each argument as ARG_...
+
+    Times are in microseconds.
+    """
+
+    pool: str
+    """The pool's field in the record of its bucket."""
+    queue: str
+    """That of the queue."""
+    latest: str
+    """If this server's clock shows more, it was set forward since the process last heard of it; 0 if it never did."""
+    unset: str
+    """What it would show at least if it was not set."""
+    steps: str
+    """The forward steps that the process has seen: `<latest instant before> <by>`, ..."""
+    backoff: str
+    """The time to the end of the pool's backoff, as the process remembers it, or 0."""
+
+
+class OutcomeArguments(NamedTuple):
+    """What outcome.lua is given after those. Times are in microseconds."""
+
+    what: str
+    """`released`, `known` (the process remembers a backoff) or `backoff`."""
+    slot: str = ""
+    """The slot that is released, as it is in the set."""
+    retry_after: str = ""
+    """Retry-After or 0."""
+    first_step: str = ""
+    longest_step: str = ""
+    max_retry_after: str = ""
+    reset_after: str = ""
+    max_unconfirmed: str = ""
+    """The longest backoff on the word of one reporter."""
+    reporter: str = ""
+    """Empty for an operator."""
+
+
 class ReserveArguments(NamedTuple):
-    """What reserve.lua is given after the arguments of state.lua, in this order, and then the windows.
+    """What reserve.lua is given after those of state.lua, in this order, and then the windows.
 
     Times are in microseconds. Each window is `until` (an instant) and `interval`; the last one never ends.
     """
@@ -88,7 +127,9 @@ class ReserveArguments(NamedTuple):
     """Documents a day, or 0."""
 
 
-_NUMBERS = {f"ARG_{name.upper()}": number for number, name in enumerate((*ReserveArguments._fields, "windows"), 7)}
+def _numbers(*names: str) -> dict[str, int]:
+    return {f"ARG_{name.upper()}": number for number, name in enumerate((*StateArguments._fields, *names), 1)}
+
 
 _RESERVE = Script.load(
     __package__,
@@ -107,9 +148,9 @@ _RESERVE = Script.load(
     LONGEST_RETRY=LONGEST_RETRY,
     ROUNDS=ROUNDS,
     ATTEMPTS=ATTEMPTS,
-    **_NUMBERS,
+    **_numbers(*ReserveArguments._fields, "windows"),
 )
-_OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua")
+_OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua", **_numbers(*OutcomeArguments._fields))
 
 _BUDGET = 3
 
@@ -198,14 +239,14 @@ class RedisPacer:
 
     async def release(self, key: PaceKey, name: str) -> bool:
         """Free a slot that was not used; False if there is none of that name. Raises StoreDown."""
-        return bool((await self._run(_OUTCOME, key, 0.0, "released", name))[0])
+        return bool(await self._report(key, 0.0, OutcomeArguments("released", slot=name)))
 
     async def give_back(self, key: PaceKey, backoff: float) -> bool:
         """Tell the store that a backoff from the key's pool has so many seconds left. Raises StoreDown.
 
         Returns whether the store did not know it.
         """
-        return bool((await self._run(_OUTCOME, key, backoff, "known"))[0])
+        return bool(await self._report(key, backoff, OutcomeArguments("known")))
 
     async def back_off(
         self, key: PaceKey, retry_after: float, reporter: str | None = None, known: float = 0.0
@@ -215,17 +256,17 @@ class RedisPacer:
         An operator (None as the `reporter`) needs no second reporter to confirm a long backoff. `known` is how many
         seconds are left of a backoff that this process remembers.
         """
-        bounds = (
-            min(retry_after, MAX_CONFIRMED),
-            FIRST_BACKOFF,
-            LONGEST_BACKOFF,
-            MAX_CONFIRMED,
-            BACKOFF_RESET_AFTER,
-            MAX_UNCONFIRMED,
+        outcome = OutcomeArguments(
+            "backoff",
+            retry_after=_micro(min(retry_after, MAX_CONFIRMED)),
+            first_step=_micro(FIRST_BACKOFF),
+            longest_step=_micro(LONGEST_BACKOFF),
+            max_retry_after=_micro(MAX_CONFIRMED),
+            reset_after=_micro(BACKOFF_RESET_AFTER),
+            max_unconfirmed=_micro(MAX_UNCONFIRMED),
+            reporter=reporter or "",
         )
-        arguments = (*map(_micro, bounds), reporter or "")
-        _, now, until = await self._run(_OUTCOME, key, known, "backoff", *arguments)
-        return max(0.0, (until - now) / MICROSECONDS)
+        return await self._report(key, known, outcome) / MICROSECONDS
 
     def shard_of(self, key: PaceKey) -> int:
         """The shard that holds the key's queue."""
@@ -237,8 +278,11 @@ class RedisPacer:
         asked = clock.steady()
         clock.sync_reply(await self._store.ping_shard(shard), asked)
 
+    async def _report(self, key: PaceKey, backoff: float, outcome: OutcomeArguments) -> int:
+        return (await self._run(_OUTCOME, key, backoff, *outcome, length=2))[0]
+
     async def _run(
-        self, script: Script, key: PaceKey, backoff: float, *arguments: str, key_id: str = "", length: int = 3
+        self, script: Script, key: PaceKey, backoff: float, *arguments: str, length: int, key_id: str = ""
     ) -> Sequence[int]:
         """Run a script, with what all of them need to know, and note the time in its reply."""
         keys = keys_of(key, key_id)
@@ -249,7 +293,7 @@ class RedisPacer:
             nonlocal asked
             asked = clock.steady()
             steps = " ".join(_micro(number) for step in clock.steps for number in step)
-            return (*_fields(key), _micro(clock.latest()), _micro(clock()), steps, _micro(seconds))
+            return StateArguments(*_fields(key), _micro(clock.latest()), _micro(clock()), steps, _micro(seconds))
 
         reply = _integers(await script.run(self._store, keys, *arguments, first=first), length)
         clock.sync_reply(reply[1] / MICROSECONDS, asked)

@@ -10,11 +10,7 @@
 --       7 turns                 sorted set: "<caller>:<number>", those of the key, by the instant at which it is to be back
 --       8 API keys              sorted set: those that are active, until when
 --       9 the line              sorted set: the turns of all keys
--- ARGV  1 the pool   2 the queue: the fields of KEYS[1]
---       3 if this server's clock shows more, it was set forward since the process last heard of it; 0 if it never did
---       4 what it would show at least if it was not set
---       5 the forward steps that the process has seen: "<latest instant before> <by>", ...
---       6 the time to the end of the pool's backoff, as the process remembers it, or 0
+-- ARGV  as `StateArguments` of redis_pacer.py has them, which gives their numbers as ARG_...
 --
 -- Instants are microseconds of this server's clock since 1970; durations are microseconds. Values that these scripts
 -- did not write are deleted. What is read is bounded, even if it is foreign.
@@ -28,7 +24,7 @@
 -- clock was set forward, or that another server with such a clock has taken over: state of before is moved by the step.
 -- A call that this server runs late looks like a step, and moves its queue by the delay, but no other call will.
 local DURABLE, DURABLE_UNTIL, BACKOFF, QUEUE, SLOTS, CALLERS, TURNS, API_KEYS, LINE = unpack(KEYS)
-local POOL_FIELD, QUEUE_FIELD = ARGV[1], ARGV[2]
+local POOL_FIELD, QUEUE_FIELD = ARGV[ARG_POOL], ARGV[ARG_QUEUE]
 local MAX_DURABLE = 256
 local MAX_COST = 2592000e6        -- the longest time that one slot takes
 local MAX_AHEAD = 2 * MAX_COST    -- instants farther ahead are not valid
@@ -58,9 +54,9 @@ local function text(number) return string.format('%.0f', number) end
 
 -- The forward steps: pairs of the latest instant before, and by how much.
 local forward = {}
-local latest = tonumber(ARGV[3])
-if latest > 0 and now > latest then forward[1] = {latest, now - tonumber(ARGV[4])} end
-for before, by in string.gmatch(ARGV[5], '(%d+) (%d+)') do
+local latest = tonumber(ARGV[ARG_LATEST])
+if latest > 0 and now > latest then forward[1] = {latest, now - tonumber(ARGV[ARG_UNSET])} end
+for before, by in string.gmatch(ARGV[ARG_STEPS], '(%d+) (%d+)') do
   if tonumber(before) < now then forward[#forward + 1] = {tonumber(before), tonumber(by)} end
 end
 
@@ -135,7 +131,7 @@ local function settle_backoff()
   local durable = durable_numbers(POOL_FIELD, 2)
   local step, durable_step = step_since(stored[5]), step_since(durable[2])
   local ends = math.max(shifted(stored[1], step), shifted(durable[1], durable_step))
-  local known = instant(now + math.max(0, tonumber(ARGV[6])))
+  local known = instant(now + math.max(0, tonumber(ARGV[ARG_BACKOFF])))
   local given_back = known > math.max(ends, now) + CLOSE
   if given_back then
     ends = known

@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.pacing import law, redis_pacer
-from app.pacing.redis_pacer import RedisPacer, ReserveArguments, keys_of
+from app.pacing.redis_pacer import OutcomeArguments, RedisPacer, ReserveArguments, StateArguments, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.store.connect import Client, connect
@@ -387,8 +387,15 @@ async def test_a_foreign_set_of_a_million_members_is_dropped(name: str, pace: Re
     assert await store_client.zcard(f"{OWN}:{name}") <= 3
 
 
-def test_the_script_reads_every_argument_by_its_name() -> None:
-    text = Path(redis_pacer.__file__).with_name("reserve.lua").read_text()
-    read = set(re.findall(r"ARG_([A-Z_]+)", text))
-    assert read == {name.upper() for name in (*ReserveArguments._fields, "windows")}
+@pytest.mark.parametrize(
+    ("script", "names"),
+    [
+        ("state.lua", StateArguments._fields),
+        ("reserve.lua", (*ReserveArguments._fields, "windows")),
+        ("outcome.lua", OutcomeArguments._fields),
+    ],
+)
+def test_each_script_reads_every_argument_by_its_name(script: str, names: tuple[str, ...]) -> None:
+    text = Path(redis_pacer.__file__).with_name(script).read_text()
+    assert set(re.findall(r"\bARG_([A-Z_]+)", text)) == {name.upper() for name in names}
     assert not re.findall(r"ARGV\[[0-9]", text)
