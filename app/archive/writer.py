@@ -146,7 +146,7 @@ class ArchiveWriter:
         Callers wait in turns for COPY_WAIT seconds at most. Raises Overloaded.
         """
         deadline, size = asyncio.get_running_loop().time() + self._copy_wait, size + _OVERHEAD
-        await self._copy_turns.acquire(sender, deadline)
+        turn = await self._copy_turns.acquire(sender, deadline)
         try:
             async with asyncio.timeout_at(deadline):
                 if self._copies_room < size:
@@ -157,7 +157,7 @@ class ArchiveWriter:
         except TimeoutError:
             raise self._refusal() from None
         finally:
-            self._copy_turns.release()
+            turn.release()
         self._copies_room -= size
         try:
             yield

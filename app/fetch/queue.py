@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from app.loop.admission import Admission
+from app.loop.admission import Admission, HeldSlot
 from robots_core.robots.access import Busy
 
 PROMPT = 0.2
@@ -14,7 +14,8 @@ PROMPT = 0.2
 
 
 @dataclass(slots=True)
-class _Slot:
+class _Held:
+    slot: HeldSlot
     slow: bool = False
     abandoned: bool = False
 
@@ -22,8 +23,8 @@ class _Slot:
 class FetchQueue:
     """Admits `concurrency` fetches at once and lets `waiting` more wait, each for `timeout` seconds in all.
 
-    The callers that they are for take turns (Admission), so one caller's thousand new origins delay those of another
-    by one fetch each, and do not keep them out.
+    The callers that they are for share the time of the slots (Admission), so one caller's thousand new origins delay
+    those of another by one fetch each, and do not keep them out.
 
     A fetch that takes longer than PROMPT of its time gives its slot to the next one and counts as slow from then on, so
     that origins that stall, however many, do not delay fetches from origins that respond. If there are `slow` slow
@@ -70,8 +71,8 @@ class FetchQueue:
         self._admitted += 1
         self._idle.clear()
         try:
-            await self._slots.acquire(caller, deadline)
-            async with self._holding_slot(deadline):
+            slot = await self._slots.acquire(caller, deadline)
+            async with self._holding(_Held(slot), deadline):
                 yield deadline
         finally:
             self._admitted -= 1
@@ -89,29 +90,27 @@ class FetchQueue:
         await self._idle.wait()
 
     @asynccontextmanager
-    async def _holding_slot(self, deadline: float) -> AsyncIterator[None]:
-        slot = _Slot()
+    async def _holding(self, held: _Held, deadline: float) -> AsyncIterator[None]:
         limit = asyncio.timeout_at(deadline)
-        prompt = asyncio.get_running_loop().call_later(self._timeout * PROMPT, self._make_room, slot, limit)
+        prompt = asyncio.get_running_loop().call_later(self._timeout * PROMPT, self._make_room, held, limit)
         try:
             async with limit:
                 yield
         except TimeoutError:
-            if slot.abandoned:
+            if held.abandoned:
                 raise self.busy() from None
             raise
         finally:
             prompt.cancel()
-            if slot.slow:
+            if held.slow:
                 self._slow -= 1
-            else:
-                self._slots.release()
+            held.slot.release()
 
-    def _make_room(self, slot: _Slot, limit: asyncio.Timeout) -> None:
+    def _make_room(self, held: _Held, limit: asyncio.Timeout) -> None:
         if self._slow < self._slow_limit:
             self._slow += 1
-            slot.slow = True
-            self._slots.release()
+            held.slow = True
+            held.slot.release()
         elif not limit.expired():
-            slot.abandoned = True
+            held.abandoned = True
             limit.reschedule(asyncio.get_running_loop().time())

@@ -5,16 +5,27 @@ they are counted; a full fetch queue is Busy, since it says that an origin was n
 """
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import takewhile
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 from robots_core.robots.access import Busy
 
 LATELY: Final = 10.0
-"""Seconds after which what callers asked for while no slot was free counts half."""
+"""Seconds after which the time for which callers held slots counts half."""
+
+LEAST_WORK: Final = 0.001
+"""Seconds that a piece of work counts as at least."""
+
+REFUSED: Final = 0.25
+"""As how many pieces of work a refused one counts, so that to ask again and again is of no use."""
+
+MOST_REFUSED: Final = 8
+"""As how many pieces all refused ones of a caller count at most, so that it is served at some time."""
 
 Refused: TypeAlias = Callable[[str], None]
 """Is called with the kind of the work that is refused."""
@@ -31,115 +42,186 @@ class Overloaded(Busy):
         super().__init__(retry_after, why)
 
 
-_Line: TypeAlias = deque[asyncio.Future[bool]]
-"""The waiting work of a caller. The result is whether it has a slot; without one it has lost its place."""
+@dataclass(slots=True, eq=False)
+class _Account:
+    """What a caller holds and waits for, and lately: how long it held slots, how much work it did and was refused."""
+
+    line: deque[asyncio.Future[bool]] = field(default_factory=deque)
+    """Its waiting work. The result is whether it has a slot; without one it has lost its place."""
+    holds: int = 0
+    seconds: float = 0.0
+    pieces: float = 0.0
+    refused: float = 0.0
+
+    @property
+    def counts(self) -> bool:
+        """Whether it differs from that of a new caller."""
+        return bool(self.line) or self.holds > 0 or self.seconds >= LEAST_WORK or self.refused >= REFUSED
+
+    def note(self, seconds: float) -> None:
+        """Add a piece of work that has ended."""
+        self.seconds += seconds
+        self.pieces += 1
+
+    def halve(self, share: float) -> None:
+        """Keep a share of what was lately."""
+        self.seconds *= share
+        self.pieces *= share
+        self.refused *= share
+
+
+class HeldSlot:
+    """A slot of an Admission that is held; `release` gives it to other work, unless that was done."""
+
+    __slots__ = ("_release",)
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        self._release: Callable[[], None] | None = release
+
+    def release(self) -> None:
+        """Give it to the first work of the next caller."""
+        release, self._release = self._release, None
+        if release is not None:
+            release()
 
 
 class Admission:
     """Admits as much work at once as there are `slots`, and lets `waiting` more wait.
 
-    The callers that it is for take turns, each in the order of its work; one that asked for less lately has its first
-    turn before those that asked for more. When all places are taken, a caller with less waiting work takes the place of
-    the last of the caller with most. If all have one piece, that of the caller that asked for most lately makes room.
-    So the work of one caller, however much it is, delays that of another by one piece each, and many callers that ask
-    again and again do not keep out one that asks now and then.
+    The callers that it is for share the time of the slots. A slot goes to the first work of the caller that would then
+    have held slots for the shortest time lately. When all places are taken, a caller takes the place of the last work
+    of the one that would have held them for longest with all its waiting work, unless that is the caller itself. Work
+    that has not ended counts as long as the work of its caller took on average, or as all work, if none has ended.
+
+    So the work of one caller, however much it is and however long it takes, delays that of another by one piece each,
+    and many callers, of which each has some work, do not keep out one that asks now and then or has short work.
     """
 
-    def __init__(self, slots: int, waiting: int, busy: Callable[[], Exception]) -> None:
+    def __init__(
+        self,
+        slots: int,
+        waiting: int,
+        busy: Callable[[], Exception],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`busy` makes the error of work that gets no slot."""
         self._free = slots
         self._waiting_limit = waiting
         self._waiting = 0
-        self._lines: dict[str, _Line] = {}  # by caller; the first is the next
-        self._asked: Counter[str] = Counter()  # while no slot was free, by caller
-        self._halved_at = 0.0
+        self._accounts: dict[str, _Account] = {}
+        self._lines: dict[str, _Account] = {}  # of callers with waiting work; of equal ones, the first is the next
+        self._all = _Account()  # for how long all held slots
+        self._halved_at = monotonic()
         self._busy = busy
+        self._monotonic = monotonic
 
     @property
     def waiting(self) -> int:
         """How much work waits for a slot."""
         return self._waiting
 
-    async def acquire(self, caller: str, deadline: float) -> None:
-        """Wait for a slot until `deadline`, by the event loop's time; `release` it afterwards.
+    async def acquire(self, caller: str, deadline: float) -> HeldSlot:
+        """Wait for a slot until `deadline`, by the event loop's time.
 
         `caller` says for whom: an API key, or an address. Raises what `busy` makes.
         """
+        self._halve()
+        account = self._accounts.get(caller)
+        if account is None:
+            account = self._accounts[caller] = _Account()
         if self._free > 0:
             self._free -= 1
-            return
-        loop = asyncio.get_running_loop()
-        self._note_asked(caller, loop.time())
+            account.holds += 1
+        else:
+            await self._wait(caller, account, deadline)
+        return HeldSlot(partial(self._release, account, self._monotonic()))
+
+    async def _wait(self, caller: str, account: _Account, deadline: float) -> None:
         if self._waiting >= self._waiting_limit:
-            self._displace(caller)
-        turn: asyncio.Future[bool] = loop.create_future()
-        self._line(caller).append(turn)
+            self._displace(account)
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        account.line.append(turn)
+        self._lines[caller] = account
         self._waiting += 1
         admitted = False
         try:
             async with asyncio.timeout_at(deadline):
                 admitted = await turn
         except TimeoutError:
-            raise self._busy() from None
+            raise self._refusal(account) from None
         finally:
-            self._leave(caller, turn, admitted=admitted)
+            if not admitted:
+                self._leave(caller, account, turn)
         if not admitted:
-            raise self._busy()
+            raise self._refusal(account)
 
-    def release(self) -> None:
-        """Give the slot to the first work of the next caller."""
+    def _release(self, account: _Account, since: float) -> None:
+        seconds = max(self._monotonic() - since, LEAST_WORK)
+        account.holds -= 1
+        account.note(seconds)
+        self._all.note(seconds)
+        self._admit_next()
+
+    def _admit_next(self) -> None:
         while self._lines:
-            caller = next(iter(self._lines))
-            line = self._lines.pop(caller)
-            turn = line.popleft()
+            caller = min(self._lines, key=lambda name: self._load(self._lines[name], 1))
+            account = self._lines.pop(caller)
+            turn = account.line.popleft()
             self._waiting -= 1
-            if line:
-                self._lines[caller] = line  # behind the others
+            if account.line:
+                self._lines[caller] = account  # behind the others
             if not turn.cancelled():
+                account.holds += 1
                 turn.set_result(True)
                 return
         self._free += 1
 
-    def _leave(self, caller: str, turn: asyncio.Future[bool], *, admitted: bool) -> None:
+    def _leave(self, caller: str, account: _Account, turn: asyncio.Future[bool]) -> None:
         if not turn.cancelled():
-            if turn.result() and not admitted:
-                self.release()  # cancelled before it could use the slot
-            return
-        line = self._lines.get(caller)
-        if line is not None and turn in line:
-            line.remove(turn)
+            if turn.result():  # cancelled before it could use the slot
+                account.holds -= 1
+                self._admit_next()
+        elif turn in account.line:
+            account.line.remove(turn)
             self._waiting -= 1
-            if not line:
+            if not account.line:
                 del self._lines[caller]
 
-    def _note_asked(self, caller: str, now: float) -> None:
-        if now - self._halved_at > LATELY:
-            self._halved_at = now
-            self._asked = Counter({name: count // 2 for name, count in self._asked.items() if count > 1})
-        self._asked[caller] += 1
+    def _expected(self, account: _Account) -> float:
+        """For how long a piece of work of the caller holds a slot."""
+        known = account if account.pieces else self._all
+        return known.seconds / known.pieces if known.pieces else LEAST_WORK
 
-    def _line(self, caller: str) -> _Line:
-        """The line of the caller; a new one is before the first that is of a caller that asked for more lately."""
-        line = self._lines.get(caller)
-        if line is None:
-            line, asked = deque(), self._asked[caller]
-            before = list(takewhile(lambda name: self._asked[name] <= asked, self._lines))
-            self._lines = {name: self._lines[name] for name in before} | {caller: line} | self._lines
-        return line
+    def _load(self, account: _Account, pieces: int) -> float:
+        """For how long a caller would have held slots lately with so many more pieces of work."""
+        asked = account.holds + pieces + min(account.refused * REFUSED, MOST_REFUSED)
+        return account.seconds + asked * self._expected(account)
 
-    def _displace(self, caller: str) -> None:
-        """Remove the last work of the caller with most, or raise if no other has more."""
-        own, asked = len(self._lines.get(caller, ())), self._asked[caller]
-        longest = max(self._lines, key=lambda it: (len(self._lines[it]), self._asked[it]), default=caller)
-        most = len(self._lines[longest]) if longest != caller else 0
-        if most <= own + 1 and not (most == 1 and own == 0 and self._asked[longest] > asked):
-            raise self._busy()
-        turn = self._lines[longest].pop()
-        if not self._lines[longest]:
-            del self._lines[longest]
+    def _displace(self, account: _Account) -> None:
+        """Remove the last work of the caller with most, or raise if that is this one."""
+        loads = {name: self._load(it, len(it.line)) for name, it in self._lines.items()}
+        name = max(loads, key=loads.__getitem__, default="")
+        if not loads or loads[name] <= self._load(account, len(account.line) + 1):
+            raise self._refusal(account)
+        longest = self._lines[name]
+        turn = longest.line.pop()
+        if not longest.line:
+            del self._lines[name]
         self._waiting -= 1
         if not turn.cancelled():
             turn.set_result(False)
+
+    def _refusal(self, account: _Account) -> Exception:
+        account.refused += 1
+        return self._busy()
+
+    def _halve(self) -> None:
+        times = int((self._monotonic() - self._halved_at) / LATELY)
+        if times > 0:
+            self._halved_at += times * LATELY
+            for account in (self._all, *self._accounts.values()):
+                account.halve(0.5**times)
+            self._accounts = {name: it for name, it in self._accounts.items() if it.counts}
 
 
 class CallerShares:

@@ -175,7 +175,7 @@ class Helpers:
         call = pickle.dumps((work, arguments), pickle.HIGHEST_PROTOCOL)
         loop = asyncio.get_running_loop()
         # Calls that came together are not refused together: so many answers would take a long turn.
-        await self._slots.acquire(caller, loop.time() + HELPER_WAIT * random.uniform(0.5, 1.0))  # noqa: S311
+        slot = await self._slots.acquire(caller, loop.time() + HELPER_WAIT * random.uniform(0.5, 1.0))  # noqa: S311
         begun, seconds, outcome = loop.time(), None, UNANSWERED
         try:
             helper = await self._helper()
@@ -183,7 +183,7 @@ class Helpers:
             outcome, seconds = answer.outcome.name.lower(), answer.seconds
             self._idle.append(helper)
         finally:
-            self._slots.release()
+            slot.release()
             taken = min(loop.time() - begun, self._seconds) if seconds is None else seconds
             self._called(outcome, taken)
             spent(taken)
