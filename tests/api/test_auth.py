@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from fastapi.routing import APIRoute
 from redis.asyncio import Redis
 
 from app.api import problems
+from app.api.middleware import auth
 from app.api.middleware.auth import OPEN, KeyCheck, admin, caller_of, charge
 from app.auth.keys import Scope, load_keys, new_key
 from app.auth.quotas import Quotas
@@ -397,9 +399,19 @@ async def test_status_answer_needs_a_key_and_counts_for_its_quota(store_url: str
         ("::1", "::/64"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
         ("fe80::1%eth0", "fe80::/64"),
-        ("192.0.2.7:4711", "192.0.2.7:4711"),
+        ("192.0.2.7:4711", "192.0.2.7"),
+        ("[2001:db8:1:2:3:4:5:6]:4711", "2001:db8:1:2::/64"),
+        ("[2001:db8:1:2::]", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7%eth0", "192.0.2.7"),
+        ("unknown:8:9", "unknown:8:9"),
         ("", ""),
     ],
 )
 def test_a_caller_without_a_key_is_an_address_or_a_network_of_ipv6(address: str, caller: str) -> None:
     assert caller_of({"client": (address, 1), "state": {}}) == caller
+
+
+def test_an_address_becomes_a_caller_in_one_place() -> None:
+    reads = re.compile(r"""["']client["']|peername|\.client\.host""")
+    modules = Path(auth.__file__).parents[2].rglob("*.py")
+    assert {path.name for path in modules if reads.search(path.read_text())} == {"auth.py", "access_log.py", "logs.py"}

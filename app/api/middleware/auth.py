@@ -61,11 +61,17 @@ def caller_of(scope: Scope) -> str:
 
 @lru_cache(maxsize=1024)
 def _network_of(address: str) -> str:
-    """The /64 of an IPv6 address, which one host may use as it likes (RFC 6177, RFC 8981); IPv4 in IPv6 as IPv4."""
+    """The /64 of an IPv6 address, which one host may use as it likes (RFC 6177, RFC 8981); IPv4 in IPv6 as IPv4.
+
+    Some proxies send an address with its port in X-Forwarded-For, which differs for each connection.
+    """
+    host = address[1:].partition("]")[0] if address.startswith("[") else address
+    if host.count(":") == 1:
+        return host.partition(":")[0]
     try:
-        parsed = IPv6Address(address.partition("%")[0])
-    except ValueError:  # what a proxy sent in X-Forwarded-For
-        return address
+        parsed = IPv6Address(host.partition("%")[0])
+    except ValueError:  # what else a proxy sent
+        return host
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(IPv6Network((int(parsed) >> 64 << 64, 64)))
