@@ -8,11 +8,13 @@
 | `POST /cases/NAME` | what differs from the case, as sentences; the body is `{"results": [...], "log": [...]}` |
 | anything below `/NAME` | the next exchange of that case |
 
-A result is what a call gave, in the words of the file; a line of the log is a string.
+A result is what a call gave, in the words of the file; a line of the log is a string. The names of the cases that were
+compared are written to the file that CONFORMANCE_PLAYED of the environment names, each on a line.
 """
 
 import asyncio
 import json
+import os
 import re
 import socket
 import sys
@@ -28,6 +30,9 @@ from tests.origins import Exchange, head, serve
 
 FILE = Path(__file__).parent.parent.parent / "clients" / "conformance.json"
 _RANGE = re.compile(r"\{([0-9.]+)\.\.([0-9.]+)\}")
+PLAYED = "CONFORMANCE_PLAYED"
+PROCESS = "{process}"
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _VAGUE = re.compile(r": (?:it|its) ")
 """What an error must not call the service."""
 _PAUSE = 0.01
@@ -69,7 +74,10 @@ def _expanded(file: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _same(expected: Any, found: Any) -> bool:
-    """Whether a member is as expected: "{1..2}" is a number in that range, and instants may be written differently."""
+    """Whether a member is as expected: "{1..2}" is a number in that range, "{process}" a name of a caller, and instants
+    may be written differently."""
+    if expected == PROCESS:
+        return isinstance(found, str) and _NAME.fullmatch(found) is not None
     if isinstance(expected, str) and (bounds := _RANGE.fullmatch(expected)):
         return isinstance(found, int | float) and float(bounds[1]) <= found <= float(bounds[2])
     if isinstance(expected, str) and isinstance(found, str) and re.match(r"\d{4}-\d\d-\d\dT", expected):
@@ -113,10 +121,17 @@ def _lacks(expected: Mapping[str, Any], result: Any) -> Iterator[str]:
             yield f"{key} is {found!r}, not {value!r}: {result}"
 
 
+def case_names() -> set[str]:
+    """The names of all cases."""
+    return {case["name"] for case in _expanded(json.loads(FILE.read_text()))}
+
+
 class Case:
     """One case, and what has been asked of it."""
 
-    def __init__(self, case: Mapping[str, Any], answers: Mapping[str, Any], url: str, stopped: str) -> None:
+    def __init__(
+        self, case: Mapping[str, Any], answers: Mapping[str, Any], url: str, stopped: str, processes: set[str]
+    ) -> None:
         self.name: str = case["name"]
         self.service = f"{stopped if case.get('stopped') else url}/{self.name}"
         names = {**answers, "site": f"{self.name}.example", "service": self.service}
@@ -125,6 +140,8 @@ class Case:
         self._asked = 0
         self._collected: list[Any] = []
         self._wrong: list[str] = []
+        self._processes = processes
+        self.played = False
 
     @property
     def expected(self) -> Mapping[str, Any]:
@@ -155,11 +172,16 @@ class Case:
             self._wrong.append(f"one more request: {path} {body[:200]!r}")
         asks = step.get("asks", {})
         self._wrong += _request_lacks(asks, exchange.head.split(b" ", 1)[0].decode(), path, fields, body)
+        if asks.get("members", {}).get("caller") == PROCESS:
+            self._processes.add(json.loads(body).get("caller"))
         await _answer(exchange, step.get("answer", {}))
 
     def differences(self, results: list[Any], log: list[str]) -> list[str]:
         """What differs from the case."""
+        self.played = True
         wrong = list(self._wrong)
+        if len(self._processes) > 1:
+            wrong.append(f"one process has several names: {self._processes}")
         missing = [step for step in self._exchanges[self._asked :] if not step.get("answer", {}).get("repeat")]
         if missing:
             wrong.append(f"{self._asked} requests: {missing} are missing")
@@ -256,7 +278,8 @@ class Conformance:
     def load(self, url: str, stopped: str) -> None:
         """Read the file."""
         file = json.loads(FILE.read_text())
-        cases = [Case(case, file["answers"], url, stopped) for case in _expanded(file)]
+        processes: set[str] = set()
+        cases = [Case(case, file["answers"], url, stopped, processes) for case in _expanded(file)]
         self.cases = {case.name: case for case in cases}
         if len(self.cases) < len(cases):
             raise ValueError("two cases have one name")
@@ -274,7 +297,15 @@ class Conformance:
         if rest:
             given = json.loads(body)
             said = self.cases[rest[0]].differences(given["results"], given["log"])
+            _note(rest[0])
         await _answer(exchange, {"json": said})
+
+
+def _note(name: str) -> None:
+    """Note that a case was compared, for the test that started the runner."""
+    if PLAYED in os.environ:
+        with Path(os.environ[PLAYED]).open("a") as played:
+            played.write(f"{name}\n")
 
 
 @asynccontextmanager

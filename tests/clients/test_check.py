@@ -119,6 +119,14 @@ async def test_purpose_dialect_and_fallback_are_asked_for(service_url: str) -> N
     assert "Unknown dialect 'nothing'" in wrong.err
 
 
+async def test_pages_whose_sites_refuse_a_purpose_are_disallowed_if_asked(service_url: str) -> None:
+    async with serve(Site("User-agent: *\nContent-Signal: ai-train=no\n"), host=new_address()) as origin:
+        arguments = ("check", f"{origin.url}/a", *AGENT, "--purpose", "ai-train", "--server", service_url)
+        reported, enforced = await run(*arguments), await run(*arguments, "--enforce")
+    assert [ended.code for ended in (reported, enforced)] == [0, 1]
+    assert [row["reason"] for row in enforced.rows()] == ["usage"]
+
+
 async def test_bare_host_is_asked_about_by_https_then_http(service_url: str) -> None:
     async with serve(at_once=http_only(text(200, ROBOTS)), host=new_address()) as origin:
         host = origin.url.removeprefix("http://")

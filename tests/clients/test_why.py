@@ -64,6 +64,9 @@ async def test_options_are_parts_of_the_question(service_url: str) -> None:
     options = ("--at", "2026-11-21T12:00:00Z", "--dialect", "draft1996", "--purpose", "ai-train")
     async with serve(Site(robots), host=new_address()) as origin:
         ended = await run("why", f"{origin.url}/a", "Mozilla/5.0 (X11)", *options, "--server", service_url)
+        strict = await run("why", f"{origin.url}/a", "FooBot", *options, "--enforce", "--server", service_url)
+    assert (ended.code, strict.code) == (0, 1)
+    assert "The site refuses ai-train" in strict.out
     lines = ended.out.splitlines()
     assert "agent     Mozilla, read by the dialect draft1996" in lines
     assert "rules     2 matched /a; the first in the file decides" in lines

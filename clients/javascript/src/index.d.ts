@@ -4,6 +4,8 @@ export interface Asking {
   agent?: string | readonly string[];
   /** What the page is wanted for. */
   purpose?: Purpose | readonly Purpose[];
+  /** Whether a page whose site refuses a purpose is disallowed: false, unless the service enforces purposes. */
+  enforce?: boolean;
   /** How robots.txt is read: rfc9309, google and others. By default as the crawler does. */
   dialect?: string;
   /** Seconds: how old a copy of robots.txt may be. */
@@ -20,7 +22,7 @@ export interface AskingPast extends Asking {
 export interface ClientOptions extends Asking {
   /** The API key. */
   key?: string;
-  /** Who shares an origin's slots fairly with others: by default the id of the key, else the address. */
+  /** Who shares an origin's slots fairly with others: by default a name of this process. */
   caller?: string;
   /** Seconds to wait for a slot, or for a service that is busy: 60. */
   maxWait?: number;

@@ -1,7 +1,12 @@
+import { randomBytes } from 'node:crypto';
+
 import { checkedSeconds } from './question.js';
 
 const KEY = /^[!-~]{1,512}$/;
 const CALLER = /^[A-Za-z0-9._@-]{1,64}$/;
+
+/** The caller of all clients of this process that name none: slots are shared fairly between names, and a name keeps its turn. */
+const PROCESS = `process-${randomBytes(6).toString('hex')}`;
 
 /** Standard error, since crawlers write results to standard output. */
 const STDERR = { info: (line) => process.stderr.write(`${line}\n`), warn: (line) => process.stderr.write(`${line}\n`) };
@@ -17,9 +22,9 @@ export function checkedService(service) {
 
 /** The options of a client with defaults; `how` has those of `asking`. Throws TypeError for invalid ones. */
 export function checkedOptions(options = {}) {
-  const { key, caller, maxWait = 60, unreachable = 'fail', sign = false, fetch = globalThis.fetch, log = STDERR, ...how } = options;
+  const { key, caller = PROCESS, maxWait = 60, unreachable = 'fail', sign = false, fetch = globalThis.fetch, log = STDERR, ...how } = options;
   if (key !== undefined && !KEY.test(key)) throw new TypeError('malformed API key: use printable ASCII without spaces');
-  if (caller !== undefined && !CALLER.test(caller)) {
+  if (!CALLER.test(caller)) {
     throw new TypeError(`Invalid caller ${JSON.stringify(caller)}: use 1 to 64 letters, digits, '.', '_', '@' and '-'`);
   }
   if (!['fail', 'wait', 'allow'].includes(unreachable)) {

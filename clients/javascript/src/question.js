@@ -7,12 +7,13 @@ const OFFSET = /(?:Z|[+-]\d\d:\d\d)$/;
  * How to ask about pages, as members of a question; `members` has those that are not undefined. Throws TypeError for invalid
  * options.
  */
-export function asking({ agent, purpose, dialect, maxAge, asOf, ...others }, defaults = {}) {
+export function asking({ agent, purpose, enforce, dialect, maxAge, asOf, ...others }, defaults = {}) {
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new TypeError(`unknown option '${unknown}'`); // purposes would otherwise be no question of purpose
   const own = {
     agent: names('agent', agent),
     purpose: names('purpose', purpose),
+    enforce: enforce === undefined ? undefined : Boolean(enforce),
     dialect: dialect === undefined ? undefined : names('dialect', String(dialect)),
     max_age: maxAge === undefined ? undefined : checkedSeconds('maxAge', maxAge),
     as_of: asOf === undefined ? undefined : instant(asOf),

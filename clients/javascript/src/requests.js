@@ -23,7 +23,7 @@ export function question(url, members, left) {
 
 /** The members of a question of a permit. */
 export function permitQuestion(url, members, left, caller, sign) {
-  const asked = { ...question(url, members, left), max_wait: rounded(left), ...(caller === undefined ? {} : { caller }) };
+  const asked = { ...question(url, members, left), max_wait: rounded(left), caller };
   return sign ? { ...asked, sign } : asked;
 }
 

@@ -39,7 +39,7 @@ async function called(client, { permit: page, allowed, batch, report, release, .
     }
     if (allowed) return described(await client.allowed(allowed, how));
     const permit = await client.permit(page, how);
-    if (report) await permit.report(report.status, report.retry_after ?? null);
+    if (report) await permit.report(report.status, report.retry_after ?? null, report.price ?? null);
     if (release) await permit.release();
     return { granted: permit.granted, interval: permit.interval, version: permit.version, signed: permit.signed };
   } catch (error) {

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Objects;
+import java.util.UUID;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.stream.Stream;
@@ -13,6 +14,9 @@ import java.util.stream.StreamSupport;
 /** Asks the service. It may be shared by threads. An interrupted wait releases its slot. Closing it sends the last outcomes. */
 public final class Client implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger(Client.class.getName());
+
+    /** The caller of all clients of this process that name none: slots are shared fairly between names, and a name keeps its turn. */
+    private static final String PROCESS = "process-" + UUID.randomUUID();
 
     /** Seconds. */
     private static final long CONNECT_TIMEOUT = 15;
@@ -110,7 +114,7 @@ public final class Client implements AutoCloseable {
                 Instant.now()));
         if (answer instanceof Answer.Granted granted) {
             pace.learn(asked.url(), granted.interval(), now());
-            return new Permit(this, granted);
+            return new Permit(this, asked.url(), granted);
         }
         if (answer instanceof Answer.None none && none.silent() && unreachable == Unreachable.ALLOW) {
             return open(asked.url(), none, Math.max(0, ends - now()));
@@ -190,7 +194,7 @@ public final class Client implements AutoCloseable {
             pace.giveBack(url, slot);
             throw interrupted;
         }
-        return new Permit(this, null, slot.interval());
+        return new Permit(this, url, null, slot.interval());
     }
 
     private Answer converse(String url, Duration maxWait, Ask service) throws InterruptedException {
@@ -253,7 +257,7 @@ public final class Client implements AutoCloseable {
         private final String service;
         private String key;
         private Question defaults = new Question("");
-        private String caller;
+        private String caller = PROCESS;
         private Duration maxWait = Duration.ofSeconds(60);
         private Unreachable unreachable = Unreachable.FAIL;
         private boolean sign;
@@ -281,6 +285,12 @@ public final class Client implements AutoCloseable {
             return this;
         }
 
+        /** Whether a page whose site refuses a purpose is disallowed: false, unless the service enforces purposes. */
+        public Builder enforce(boolean enforce) {
+            defaults = defaults.withEnforce(enforce);
+            return this;
+        }
+
         /** How robots.txt is read: by default as the crawler does. */
         public Builder dialect(String dialect) {
             defaults = defaults.withDialect(dialect);
@@ -293,7 +303,7 @@ public final class Client implements AutoCloseable {
             return this;
         }
 
-        /** Who shares an origin's slots fairly with others: by default the id of the key, else the address. */
+        /** Who shares an origin's slots fairly with others: by default a name of this process. */
         public Builder caller(String caller) {
             this.caller = Requests.checkedCaller(caller);
             return this;

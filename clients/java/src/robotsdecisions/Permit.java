@@ -1,5 +1,6 @@
 package robotsdecisions;
 
+import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
@@ -12,19 +13,21 @@ import java.util.Map;
 public final class Permit implements AutoCloseable {
     private final Client client;
     private final Answer.Granted grant;
+    private final String url;
     private final double interval;
     private final long begun = System.nanoTime();
     private Map<String, Object> outcome;
     private boolean urgent;
     private boolean closed;
 
-    Permit(Client client, Answer.Granted grant) {
-        this(client, grant, grant.interval());
+    Permit(Client client, String url, Answer.Granted grant) {
+        this(client, url, grant, grant.interval());
     }
 
     /** The slot of a page that is fetched without a grant. */
-    Permit(Client client, Answer.Granted grant, double interval) {
+    Permit(Client client, String url, Answer.Granted grant, double interval) {
         this.client = client;
+        this.url = url;
         this.grant = grant;
         this.interval = interval;
     }
@@ -58,15 +61,24 @@ public final class Permit implements AutoCloseable {
     }
 
     /** Note the status of the page, and its Retry-After header, or null. */
-    public synchronized void report(int status, String retryAfter) {
+    public void report(int status, String retryAfter) {
+        report(status, retryAfter, null);
+    }
+
+    /** Note the status of the page, its Retry-After header, and the price that its header crawler-price asks; both may be null. */
+    public synchronized void report(int status, String retryAfter, String price) {
         double elapsed = (System.nanoTime() - begun) / 1e9;
         urgent = grant != null && Requests.isUrgent(grant, status);
-        outcome = Requests.outcome(status, urgent ? retryAfter : null, elapsed);
+        outcome = Requests.outcome(status, urgent ? retryAfter : null, elapsed, price, url);
     }
 
     /** Note the response of the page. */
     public void report(HttpResponse<?> response) {
-        report(response.statusCode(), response.headers().firstValue("retry-after").orElse(null));
+        HttpHeaders headers = response.headers();
+        report(
+                response.statusCode(),
+                headers.firstValue("retry-after").orElse(null),
+                headers.firstValue("crawler-price").orElse(null));
     }
 
     /** Note that the page is not fetched, so that the slot is free for the next. */

@@ -15,10 +15,12 @@ import java.util.Objects;
  * @param dialect how robots.txt is read, or null
  * @param asOf the instant in the past that a verdict is about, or null
  * @param maxAge how old a copy of robots.txt may be, or null
+ * @param enforce whether a page whose site refuses a purpose is disallowed, or null
  * @param explain whether a verdict explains itself in {@code members()}; not in a batch
  */
 public record Question(
-        String url, List<String> agents, List<String> purposes, String dialect, Instant asOf, Duration maxAge, boolean explain) {
+        String url, List<String> agents, List<String> purposes, String dialect, Instant asOf, Duration maxAge, boolean explain,
+        Boolean enforce) {
     public Question {
         Objects.requireNonNull(url, "url");
         agents = List.copyOf(agents);
@@ -32,36 +34,40 @@ public record Question(
     }
 
     public Question(String url) {
-        this(url, List.of(), List.of(), null, null, null, false);
+        this(url, List.of(), List.of(), null, null, null, false, null);
     }
 
     /** The page for a crawler, or null for the client's. */
     public Question(String url, String agent) {
-        this(url, agent == null ? List.of() : List.of(agent), List.of(), null, null, null, false);
+        this(url, agent == null ? List.of() : List.of(agent), List.of(), null, null, null, false, null);
     }
 
     public Question withAgents(String... agents) {
-        return new Question(url, List.of(agents), purposes, dialect, asOf, maxAge, explain);
+        return new Question(url, List.of(agents), purposes, dialect, asOf, maxAge, explain, enforce);
     }
 
     public Question withPurposes(String... purposes) {
-        return new Question(url, agents, List.of(purposes), dialect, asOf, maxAge, explain);
+        return new Question(url, agents, List.of(purposes), dialect, asOf, maxAge, explain, enforce);
+    }
+
+    public Question withEnforce(boolean enforce) {
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce);
     }
 
     public Question withDialect(String dialect) {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce);
     }
 
     public Question withAsOf(Instant asOf) {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce);
     }
 
     public Question withMaxAge(Duration maxAge) {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce);
     }
 
     public Question withExplain() {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, true);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, true, enforce);
     }
 
     /** The question with the members of another where it has none. */
@@ -73,7 +79,8 @@ public record Question(
                 dialect == null ? other.dialect : dialect,
                 asOf == null ? other.asOf : asOf,
                 maxAge == null ? other.maxAge : maxAge,
-                explain);
+                explain,
+                enforce == null ? other.enforce : enforce);
     }
 
     /** The agent that an answer is about: of several, the one that the service names. */
@@ -86,6 +93,7 @@ public record Question(
         Map<String, Object> members = new LinkedHashMap<>();
         put(members, "agent", oneOrAll(agents));
         put(members, "purpose", oneOrAll(purposes));
+        put(members, "enforce", enforce);
         put(members, "dialect", dialect);
         put(members, "as_of", asOf == null ? null : asOf.toString());
         put(members, "max_age", maxAge == null ? null : Conversation.seconds(maxAge));

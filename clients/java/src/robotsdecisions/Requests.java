@@ -30,6 +30,9 @@ final class Requests {
 
     static final Map<String, Object> RELEASED = Map.of("released", true);
 
+    private static final int PAYMENT_REQUIRED = 402;
+    private static final int PRICE_CHARS = 100;
+    private static final Pattern PRINTABLE = Pattern.compile("[ -~]+");
     private static final Set<Integer> REPORTED = Set.of(401, 402, 403, 429, 451, 503);
     private static final Pattern KEY = Pattern.compile("[!-~]{1,512}");
     private static final Pattern CALLER = Pattern.compile("[A-Za-z0-9._@-]{1,64}");
@@ -108,13 +111,11 @@ final class Requests {
         return Json.write(members(question, left)) + "\n";
     }
 
-    /** The JSON to POST to /v1/permits; {@code caller} may be null. */
+    /** The JSON to POST to /v1/permits. */
     static String permitQuestion(Question question, double left, String caller, boolean sign) {
         Map<String, Object> members = members(question, left);
         members.put("max_wait", rounded(left));
-        if (caller != null) {
-            members.put("caller", caller);
-        }
+        members.put("caller", caller);
         if (sign) {
             members.put("sign", true);
         }
@@ -139,11 +140,20 @@ final class Requests {
         return REPORTED.contains(status) || (grant.refused() && status >= 200 && status < 300);
     }
 
-    /** The members of an outcome; {@code retryAfter} may be null. */
-    static Map<String, Object> outcome(int status, String retryAfter, double elapsed) {
+    /**
+     * The members of an outcome; {@code retryAfter} may be null, and so may {@code price}: what a 402 asks for the page {@code url} by
+     * its header crawler-price.
+     */
+    static Map<String, Object> outcome(int status, String retryAfter, double elapsed, String price, String url) {
         Map<String, Object> members = new LinkedHashMap<>();
         members.put("status", status);
         members.put("elapsed", rounded(elapsed));
+        String asked = price == null || status != PAYMENT_REQUIRED ? "" : price.strip();
+        asked = asked.substring(0, Math.min(asked.length(), PRICE_CHARS));
+        if (PRINTABLE.matcher(asked).matches()) {
+            members.put("price", asked);
+            members.put("url", withoutCredentials(url));
+        }
         if (retryAfter != null) {
             members.put("retry_after", retryAfter.substring(0, Math.min(retryAfter.length(), 100)));
         }

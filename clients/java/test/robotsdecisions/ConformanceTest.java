@@ -109,6 +109,7 @@ public class ConformanceTest {
             switch (name) {
                 case "agent" -> builder.agent(names(value));
                 case "purpose" -> builder.purpose(names(value));
+                case "enforce" -> builder.enforce((Boolean) value);
                 case "dialect" -> builder.dialect((String) value);
                 case "max_age" -> builder.maxAge(duration(value));
                 case "max_wait" -> builder.maxWait(duration(value));
@@ -151,7 +152,10 @@ public class ConformanceTest {
                     result.put("version", permit.version());
                     result.put("signed", permit.signed() == null ? null : lowerCased(permit.signed()));
                     if (call.get("report") instanceof Map<?, ?> report) {
-                        permit.report(((Long) report.get("status")).intValue(), (String) report.get("retry_after"));
+                        permit.report(
+                                ((Long) report.get("status")).intValue(),
+                                (String) report.get("retry_after"),
+                                (String) report.get("price"));
                     }
                     if (Boolean.TRUE.equals(call.get("release"))) {
                         permit.release();
@@ -173,6 +177,7 @@ public class ConformanceTest {
             question = switch (member.getKey()) {
                 case "agent" -> question.withAgents(names(value));
                 case "purpose" -> question.withPurposes(names(value));
+                case "enforce" -> question.withEnforce((Boolean) value);
                 case "dialect" -> question.withDialect((String) value);
                 case "as_of" -> question.withAsOf(Instant.parse((String) value));
                 case "max_age" -> question.withMaxAge(duration(value));

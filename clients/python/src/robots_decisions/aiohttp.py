@@ -105,11 +105,11 @@ class AiohttpHttp:
 class PermitMiddleware:
     """Sends each request of a session in a slot that the service at the URL `service` grants.
 
-    A request waits for its slot, or for a deferred verdict, for at most `max_wait` seconds; the session's total
-    timeout includes this. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are those of
-    AsyncClient. What the page answers is reported. With `unreachable="allow"`, requests are sent without a permit
-    while the service is silent, with a warning, and at least a second apart for each host. With `sign`, the service
-    signs GET requests, which then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth). Raises
+    A request waits for its slot, or for a deferred verdict, for at most `max_wait` seconds; the session's total timeout
+    includes this. Its agent is `agent`, or its User-Agent; `purpose`, `enforce`, `dialect` and `max_age` are those of
+    AsyncClient. What the page answers is reported. With `unreachable="allow"`, requests are sent without a permit while
+    the service is silent, with a warning, and at least a second apart for each host. With `sign`, the service signs GET
+    requests, which then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth). Raises
     PermitError, and ValueError for invalid arguments.
     """
 
@@ -120,6 +120,7 @@ class PermitMiddleware:
         key: str | None = None,
         agent: Names | None = None,
         purpose: Names | None = None,
+        enforce: bool = False,
         dialect: str | None = None,
         max_age: float | None = None,
         caller: str | None = None,
@@ -133,6 +134,7 @@ class PermitMiddleware:
         self._options = Options(
             agent=agent,
             purpose=purpose,
+            enforce=enforce,
             dialect=dialect,
             max_age=max_age,
             caller=caller,

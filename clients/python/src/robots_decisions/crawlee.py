@@ -80,13 +80,13 @@ class _Installed(NamedTuple):
 class PermitHooks:
     """Waits for a slot before each navigation, and reports what came.
 
-    `agent` is the crawler to ask as; `purpose`, `dialect` and `max_age` are those of AsyncClient. A disallowed page
-    fails with Disallowed, without retries. A page whose slot is within `max_wait` seconds waits for it in the crawler.
-    One whose slot or verdict is later goes back to crawlee's queue until then, and so does one about which the service
-    says nothing; that counts as no retry. The pages of a site that stays deferred for more than `give_up_after` seconds
-    fail with Deferred; `math.inf` waits for ever. With `unreachable="allow"`, pages are fetched without a permit while
-    the service is silent, at the client's own pace. If the service refuses the key, or is none, the crawler is stopped,
-    its requests stay in its queue, and `misconfigured` says why.
+    `agent` is the crawler to ask as; `purpose`, `enforce`, `dialect` and `max_age` are those of AsyncClient. A
+    disallowed page fails with Disallowed, without retries. A page whose slot is within `max_wait` seconds waits for it
+    in the crawler. One whose slot or verdict is later goes back to crawlee's queue until then, and so does one about
+    which the service says nothing; that counts as no retry. The pages of a site that stays deferred for more than
+    `give_up_after` seconds fail with Deferred; `math.inf` waits for ever. With `unreachable="allow"`, pages are fetched
+    without a permit while the service is silent, at the client's own pace. If the service refuses the key, or is none,
+    the crawler is stopped, its requests stay in its queue, and `misconfigured` says why.
 
     With `sign`, the service signs GET requests, redirects included, which then have the User-Agent and From of the
     agent's profile, if it can (Web Bot Auth). It needs `http_client`: the requests of a browser are not signed.
@@ -102,6 +102,7 @@ class PermitHooks:
         *,
         agent: Names,
         purpose: Names | None = None,
+        enforce: bool = False,
         dialect: str | None = None,
         max_age: float | None = None,
         key: str | None = None,
@@ -120,6 +121,7 @@ class PermitHooks:
         self._options = Options(
             agent=agent,
             purpose=purpose,
+            enforce=enforce,
             dialect=dialect,
             max_age=max_age,
             caller=caller,

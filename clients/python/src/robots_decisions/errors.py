@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from robots_decisions._compat import unexpected
 from robots_decisions.permits import Denied, InvalidQuestion, NoAnswer, RetryLater, checked_caller, naming
+from robots_decisions.process import process_name
 from robots_decisions.question import Members, Names, asking, checked_seconds
 from robots_decisions.waits import because
 
@@ -107,6 +108,7 @@ class Options:
         *,
         agent: Names | None = None,
         purpose: Names | None = None,
+        enforce: bool = False,
         dialect: str | None = None,
         max_age: float | None = None,
         caller: str | None = None,
@@ -117,13 +119,20 @@ class Options:
     ) -> None:
         if unreachable not in {"fail", "wait", "allow"}:
             raise ValueError(f"unreachable={unreachable!r} is not one of 'fail', 'wait' and 'allow'")
-        self.members: Members = asking(agent=agent, purpose=purpose, dialect=dialect, max_age=max_age)
-        self.caller = checked_caller(caller)
+        self.members: Members = asking(
+            agent=agent, purpose=purpose, enforce=enforce or None, dialect=dialect, max_age=max_age
+        )
+        self._caller = checked_caller(caller)
         self.sign = sign
         self.max_wait = checked_seconds("max_wait", max_wait)
         self.retries = unreachable == "wait"
         self.opens = unreachable == "allow"
         self.errors = errors or ErrorTypes()
+
+    @property
+    def caller(self) -> str:
+        """Who shares an origin's slots fairly with others."""
+        return self._caller or process_name()
 
     def members_of(self, url: str, sent: str | None) -> Members:
         """The members of a question: the agent is the configured one, or the one that is `sent` to the site."""

@@ -251,15 +251,11 @@ def question(url: str, members: Members, left: float) -> dict[str, object]:
     return {"url": without_credentials(url), **members, "wait": wait}
 
 
-def permit_question(
-    url: str, members: Members, left: float, caller: str | None, *, sign: bool = False
-) -> dict[str, object]:
+def permit_question(url: str, members: Members, left: float, caller: str, *, sign: bool = False) -> dict[str, object]:
     """The JSON to POST to PATH."""
     most = round(min(max(left, 0.0), MAX_PERMIT_WAIT), 3)
-    asked = {**question(url, members, left), "max_wait": most}
-    if sign:
-        asked["sign"] = True
-    return asked if caller is None else {**asked, "caller": caller}
+    asked = {**question(url, members, left), "max_wait": most, "caller": caller}
+    return {**asked, "sign": True} if sign else asked
 
 
 def headers(key: str | None) -> dict[str, str]:

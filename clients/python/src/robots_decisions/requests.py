@@ -113,12 +113,12 @@ def _pieces(response: requests.Response) -> Iterator[bytes]:
 class PermitAdapter(BaseAdapter):
     """Sends each request of a session in a slot that the service at the URL `service` grants.
 
-    `adapter` sends the requests; the default is an HTTPAdapter. A request waits up to `max_wait` seconds for its
-    slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are
-    those of Client. What the page answers is reported. With `unreachable="allow"`, requests are sent without a permit
-    while the service is silent, at least a second apart for each host; a warning and the response's attribute UNASKED
-    say so. With `sign`, the service signs GET requests, which then have the User-Agent and From of the agent's profile,
-    if it can (Web Bot Auth). Its attribute VERSION is the id of the robots.txt that decided. Raises
+    `adapter` sends the requests; the default is an HTTPAdapter. A request waits up to `max_wait` seconds for its slot,
+    or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `enforce`, `dialect` and `max_age`
+    are those of Client. What the page answers is reported. With `unreachable="allow"`, requests are sent without a
+    permit while the service is silent, at least a second apart for each host; a warning and the response's attribute
+    UNASKED say so. With `sign`, the service signs GET requests, which then have the User-Agent and From of the agent's
+    profile, if it can (Web Bot Auth). Its attribute VERSION is the id of the robots.txt that decided. Raises
     PermitError, and ValueError for invalid arguments.
     """
 
@@ -130,6 +130,7 @@ class PermitAdapter(BaseAdapter):
         key: str | None = None,
         agent: Names | None = None,
         purpose: Names | None = None,
+        enforce: bool = False,
         dialect: str | None = None,
         max_age: float | None = None,
         caller: str | None = None,
@@ -144,6 +145,7 @@ class PermitAdapter(BaseAdapter):
         self._options = Options(
             agent=agent,
             purpose=purpose,
+            enforce=enforce,
             dialect=dialect,
             max_age=max_age,
             caller=caller,

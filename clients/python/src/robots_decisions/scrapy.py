@@ -174,6 +174,7 @@ class PermitMiddleware:
         options = errors.Options(
             agent=self._agent,
             purpose=settings.getlist("ROBOTS_DECISIONS_PURPOSE") or None,
+            enforce=settings.getbool("ROBOTS_DECISIONS_ENFORCE"),
             dialect=settings.get("ROBOTS_DECISIONS_DIALECT"),
             max_age=None if max_age is None else _seconds("ROBOTS_DECISIONS_MAX_AGE", max_age),
             caller=settings.get("ROBOTS_DECISIONS_CALLER"),

@@ -46,7 +46,8 @@ class Question:
     """A question of a batch. None leaves a parameter to the client, or to the service.
 
     Agents after the first are fallbacks. `as_of` is an instant in the past: the version of the file that was stored
-    then decides. `max_age`: a copy of the file that is older, in seconds, is fetched again first.
+    then decides. `max_age`: a copy of the file that is older, in seconds, is fetched again first. `enforce`: disallow
+    the page if its site refuses a purpose.
     """
 
     url: str
@@ -55,6 +56,7 @@ class Question:
     purpose: Names | None = None
     as_of: str | datetime | None = None
     max_age: float | None = None
+    enforce: bool | None = None
 
 
 Asked: TypeAlias = "str | tuple[str, str] | Question"
@@ -270,6 +272,7 @@ class VerdictBatch(Batch[Asked, "Verdict | Unanswered"]):
         own = asking(
             agent=asked.agent or None,
             purpose=asked.purpose,
+            enforce=asked.enforce,
             dialect=asked.dialect,
             max_age=asked.max_age,
             as_of=asked.as_of,

@@ -36,12 +36,13 @@ class AsyncClient:
     """Asks the service at the URL `service`, as the crawler `agent`, for `purpose`, by `dialect`, unless a call names
     others.
 
-    Agents after the first are fallbacks. `max_age`: a robots.txt that was fetched longer ago, in seconds, is fetched
-    again first. With `unreachable="wait"`, the service is asked until `max_wait` seconds are over while it does not
-    respond; with "allow", `permit` then gives slots of the client's own pace. With `sign`, permits have the header
-    fields of a signed GET of their page, if the service can sign it (Web Bot Auth). `http` sends the requests; the
-    default is the first of httpx2, httpx and aiohttp that is installed. Raises PermitError, and ValueError for invalid
-    arguments.
+    Agents after the first are fallbacks. With `enforce`, a page whose site refuses a purpose is disallowed; else
+    answers only say so, unless the service enforces purposes. `max_age`: a robots.txt that was fetched longer ago, in
+    seconds, is fetched again first. With `unreachable="wait"`, the service is asked until `max_wait` seconds are over
+    while it does not respond; with "allow", `permit` then gives slots of the client's own pace. With `sign`, permits
+    have the header fields of a signed GET of their page, if the service can sign it (Web Bot Auth). `http` sends the
+    requests; the default is the first of httpx2, httpx and aiohttp that is installed. Raises PermitError, and
+    ValueError for invalid arguments.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class AsyncClient:
         key: str | None = None,
         agent: Names | None = None,
         purpose: Names | None = None,
+        enforce: bool = False,
         dialect: str | None = None,
         max_age: float | None = None,
         caller: str | None = None,
@@ -64,6 +66,7 @@ class AsyncClient:
         self._options = Options(
             agent=agent,
             purpose=purpose,
+            enforce=enforce,
             dialect=dialect,
             max_age=max_age,
             caller=caller,
@@ -90,6 +93,7 @@ class AsyncClient:
         agent: Names | None = None,
         *,
         purpose: Names | None = None,
+        enforce: bool | None = None,
         dialect: str | None = None,
         max_age: float | None = None,
         as_of: str | datetime | None = None,
@@ -99,7 +103,7 @@ class AsyncClient:
 
         `as_of`: by the robots.txt that was stored at that instant. With `explain`, `members` has more.
         """
-        own = asking(agent=agent, purpose=purpose, dialect=dialect, max_age=max_age, as_of=as_of)
+        own = asking(agent=agent, purpose=purpose, enforce=enforce, dialect=dialect, max_age=max_age, as_of=as_of)
         return await self._permits.verdict(url, self._members(url, own), explain=explain)
 
     def batch(
@@ -147,11 +151,12 @@ class AsyncClient:
         *,
         max_wait: float | None = None,
         purpose: Names | None = None,
+        enforce: bool | None = None,
         dialect: str | None = None,
         max_age: float | None = None,
     ) -> AsyncIterator[Permit]:
         """Wait for the slot of a page. What is reported to the permit is sent to the service at the end."""
-        own = asking(agent=agent, purpose=purpose, dialect=dialect, max_age=max_age)
+        own = asking(agent=agent, purpose=purpose, enforce=enforce, dialect=dialect, max_age=max_age)
         wait = None if max_wait is None else checked_seconds("max_wait", max_wait)
         slot = await self._permits.permit(url, self._members(url, own), wait)
         permit = Permit(slot, self._permits.monotonic)

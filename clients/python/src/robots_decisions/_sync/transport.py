@@ -67,12 +67,12 @@ class Permits(Generic[SentT, ReceivedT]):
     """Sends each request in a slot that the service at the URL `service` grants.
 
     `transport` sends the requests; the default is the library's own. A request waits up to `max_wait` seconds for its
-    slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `dialect` and `max_age` are
-    those of Client. What the page answers is reported, and an unused slot is released. With
+    slot, or for a deferred verdict. Its agent is `agent`, or its User-Agent; `purpose`, `enforce`, `dialect` and
+    `max_age` are those of Client. What the page answers is reported, and an unused slot is released. With
     `unreachable="allow"`, requests are sent without a permit while the service is silent, at least a second apart for
     each host; a warning and the response extension UNASKED say so. With `sign`, the service signs GET requests, which
-    then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth). The extension VERSION is
-    the id of the robots.txt that decided. Raises PermitError, and ValueError for invalid arguments.
+    then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth). The extension VERSION is the id
+    of the robots.txt that decided. Raises PermitError, and ValueError for invalid arguments.
     """
 
     library: ModuleType
@@ -87,6 +87,7 @@ class Permits(Generic[SentT, ReceivedT]):
         key: str | None = None,
         agent: Names | None = None,
         purpose: Names | None = None,
+        enforce: bool = False,
         dialect: str | None = None,
         max_age: float | None = None,
         caller: str | None = None,
@@ -100,6 +101,7 @@ class Permits(Generic[SentT, ReceivedT]):
         self._options = Options(
             agent=agent,
             purpose=purpose,
+            enforce=enforce,
             dialect=dialect,
             max_age=max_age,
             caller=caller,

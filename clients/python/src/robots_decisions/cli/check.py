@@ -50,6 +50,9 @@ def add(parser: Parser) -> None:
         "--purpose", action="append", choices=PURPOSES, help="what the pages are wanted for; may be repeated"
     )
     parser.add_argument(
+        "--enforce", action="store_true", default=None, help="disallow the pages whose sites refuse a --purpose"
+    )
+    parser.add_argument(
         "--log",
         action="store_true",
         help="the files are logs of crawls: JSON lines with url, agent and time, or the common or combined format. "
@@ -107,7 +110,8 @@ def _work(arguments: argparse.Namespace) -> Work:
             cached_first=True,
         )
     only = frozenset(arguments.only) if arguments.only else None
-    purpose, dialect = arguments.purpose, arguments.dialect
+    how = {name: getattr(arguments, name) for name in ("purpose", "enforce")}
+    dialect = arguments.dialect
     if arguments.log:
         site = None if arguments.origin is None else origin_of(arguments.origin.encode("utf-8", "replace")).decode()
         if site == "" or (site and "://" not in arguments.origin):
@@ -120,7 +124,7 @@ def _work(arguments: argparse.Namespace) -> Work:
                 it.url,
                 agent=it.agent,
                 dialect=it.dialect or dialect,
-                purpose=purpose,
+                **how,
                 as_of=None if it.at is None else rfc3339(it.at),
             ),
             ("agent",),
@@ -145,7 +149,7 @@ def _work(arguments: argparse.Namespace) -> Work:
         "line",
         read_url,
         LISTED_LINE_LIMIT,
-        verdicts(lambda it: Question(it.url, agent=agents, dialect=dialect, purpose=purpose)),
+        verdicts(lambda it: Question(it.url, agent=agents, dialect=dialect, **how)),
         rows.row_of_page,
         partial(sink, rows.COLUMNS),
         _code_of_list,

@@ -40,6 +40,9 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--purpose", action="append", choices=PURPOSES, help="what the page is wanted for; may be repeated"
     )
+    parser.add_argument(
+        "--enforce", action="store_true", default=None, help="disallow the page if its site refuses a --purpose"
+    )
     parser.add_argument("--json", action="store_true", help="print the JSON, with its explanation and `before`")
 
 
@@ -69,6 +72,8 @@ def _answer(service: Calls, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _ask(service: Calls, arguments: argparse.Namespace, url: str, **more: str) -> dict[str, Any]:
     asked = {name: getattr(arguments, name) for name in ("agent", "dialect", "at", "purpose")}
+    if arguments.enforce:
+        asked["enforce"] = "true"
     answer = service.get("/v1/allowed", {"url": url, **asked, **more}, expected="robots")
     wrong = not_a_verdict(answer)
     if wrong is not None:
