@@ -3,11 +3,12 @@
 import os
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
-from app.fetch.exchange import Exchange
+from app.fetch.exchange import BodyOf, Exchange
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.network import (
     CONNECTIONS_PER_ADDRESS,
@@ -28,6 +29,7 @@ from app.fetch.response import (
     Headers,
     Unreadable,
     as_field,
+    as_request_target,
     body_of,
     read_access,
     read_lifetime,
@@ -63,6 +65,24 @@ _FAILURES = tuple(kind for kind, _ in _CAUSES)
 
 
 @dataclass(frozen=True, slots=True)
+class Received:
+    """The response to a request for a page: its status, its fields, and the first part of its body, decoded.
+
+    `body` is None unless the response is a whole file (`body_of`). `location`: where a redirect leads, None for a
+    scheme other than http(s), and for what is no redirect.
+    """
+
+    status: int
+    headers: Headers
+    body: bytes | None
+    truncated: bool
+    location: Target | None
+
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
 class _Redirect:
     """A redirect; `target` is None for a URL that is neither http nor https."""
 
@@ -75,7 +95,7 @@ class _Walk:
     """The progress of a fetch: the hop's `target`, the `status` of its response, and that of the `redirect` before it.
 
     `asked_port` is the port of the caller's URL; `seen` are the URLs of all hops. `set_cookie`: one set a
-    cookie.
+    cookie. `accept` is what the fetch asks for (RFC 9110 12.5.1).
     """
 
     target: Target
@@ -85,9 +105,7 @@ class _Walk:
     status: int | None = None
     redirect: int | None = None
     set_cookie: bool = False
-
-    def end(self, access: Access) -> Fetched:
-        return Fetched(access, final_url=self.final_url)
+    accept: bytes = b"text/plain, */*;q=0.1"
 
     @property
     def final_url(self) -> str | None:
@@ -162,55 +180,86 @@ class Fetcher:
         """Fetch another file as if it were a robots.txt, for the service itself. Raises Busy and nothing else."""
         return await self._fetch(target, self._default, UNCONDITIONAL, "")
 
+    async def read(self, target: Target, limit: int, asked_port: int, caller: str) -> Received | Access:
+        """Fetch a page or another file for a caller: one request, whose redirect is left to it. Raises Busy alone.
+
+        `limit`: bytes of the body that are read. `asked_port` is the port of the URL that the caller gave. What is not
+        Received says why there is no response.
+        """
+        if not self._ports.admits(target.origin.port, asked_port):
+            return Unreachable(Cause.REFUSED_REDIRECT, detail=f"port {target.origin.port} is not permitted")
+        target = Target(target.origin, as_request_target(target.path))
+        walk = _Walk(target, self._default, asked_port=asked_port, seen={target.url}, accept=b"*/*")
+        page_of, read = partial(body_of, limit=limit), partial(_received, target)
+        return await self._in_slot(walk, caller, lambda deadline: self._ask(walk, (), page_of, read, deadline))
+
     async def _fetch(self, target: Target, profile: FetchProfile, validators: Validators, caller: str) -> Fetched:
         walk = _Walk(target, profile, asked_port=target.origin.port, seen={target.url})
+        found = await self._in_slot(walk, caller, lambda deadline: self._walk(walk, validators, deadline))
+        return found if isinstance(found, Fetched) else Fetched(found, final_url=walk.final_url)
+
+    async def _in_slot(
+        self, walk: _Walk, caller: str, work: Callable[[float], Awaitable[Found | Access]]
+    ) -> Found | Access:
         try:
             async with self.queue.slot(caller) as deadline:
-                return await self._walk(walk, validators, deadline)
+                return await work(deadline)
         except TimeoutError:
             phase = "there was no response in time" if walk.status is None else "the response did not end in time"
-            return walk.end(Unreachable(Cause.TIMEOUT, walk.status, detail=phase))
+            return Unreachable(Cause.TIMEOUT, walk.status, detail=phase)
 
     async def aclose(self) -> None:
         """Begin no more fetches, and wait for those that have begun, `timeout` seconds at most."""
         await self.queue.aclose()
 
-    async def _walk(self, walk: _Walk, validators: Validators, deadline: float) -> Fetched:
+    async def _walk(self, walk: _Walk, validators: Validators, deadline: float) -> Fetched | Access:
+        conditions = _conditions(validators)
+        read = partial(self._read, walk, conditional=bool(conditions))
         while True:
-            try:
-                answer = await self._ask(walk, validators, deadline)
-            except AddressBusy as error:
-                # Nothing was asked. An origin that shares its address with others that stall is not unreachable.
-                raise HostsShareAddress(self.queue.busy().retry_after, str(error)) from None
-            except AddressRefused as refused:
-                return walk.end(walk.refused(str(refused.address)))
-            except _FAILURES as failure:
-                cause = next(cause for kind, cause in _CAUSES if isinstance(failure, kind))
-                return walk.end(Unreachable(cause, walk.status, detail=_detail(failure)))
-            if isinstance(answer, Fetched):
+            answer = await self._ask(walk, conditions, body_of, read, deadline)
+            if not isinstance(answer, _Redirect):
                 return answer
             refusal = walk.follow(answer, self._ports)
             if refusal is not None:
-                return walk.end(refusal)
+                return refusal
 
-    async def _ask(self, walk: _Walk, validators: Validators, deadline: float) -> Fetched | _Redirect:
-        conditions = _conditions(validators)
+    async def _ask(
+        self,
+        walk: _Walk,
+        conditions: Headers,
+        body_of: BodyOf,
+        read: Callable[[int, Exchange], Found],
+        deadline: float,
+    ) -> Found | Access:
+        """Make one request: what `read` finds in its response, whose status it gets, or how it failed. Raises Busy."""
         exchange_of = partial(Exchange, self._request(walk, conditions), body_of)
         origin = walk.target.origin
         tls = self._ssl_context if origin.scheme == "https" else None
-        async with self._network.open(exchange_of, origin.host, origin.port, tls, deadline) as exchange:
-            try:
-                await exchange.closed.wait()
-            finally:
-                walk.status = exchange.status
-        return self._read(walk, exchange, conditional=bool(conditions))
+        try:
+            async with self._network.open(exchange_of, origin.host, origin.port, tls, deadline) as exchange:
+                try:
+                    await exchange.closed.wait()
+                finally:
+                    walk.status = exchange.status
+            if exchange.failure is not None or exchange.status is None:
+                cause = exchange.failure or Cause.BAD_RESPONSE
+                return Unreachable(cause, exchange.status, detail=_bounded(exchange.detail))
+            return read(exchange.status, exchange)
+        except AddressBusy as error:
+            # Nothing was asked. An origin that shares its address with others that stall is not unreachable.
+            raise HostsShareAddress(self.queue.busy().retry_after, str(error)) from None
+        except AddressRefused as refused:
+            return walk.refused(str(refused.address))
+        except _FAILURES as failure:
+            cause = next(cause for kind, cause in _CAUSES if isinstance(failure, kind))
+            return Unreachable(cause, walk.status, detail=_detail(failure))
 
     def _request(self, walk: _Walk, conditions: Headers) -> bytes:
         target, origin = walk.target, walk.target.origin
         fields = [
             (b"Host", origin.authority.encode("ascii")),
             *walk.profile.headers(target, self._now()),
-            (b"Accept", b"text/plain, */*;q=0.1"),
+            (b"Accept", walk.accept),
             (b"Accept-Encoding", ACCEPT_ENCODING),
             (b"Connection", b"close"),
             *conditions,
@@ -218,11 +267,8 @@ class Fetcher:
         lines = [b"GET %b HTTP/1.1" % target.path.encode("ascii"), *(b"%b: %b" % written for written in fields)]
         return b"\r\n".join([*lines, b"", b""])
 
-    def _read(self, walk: _Walk, exchange: Exchange, *, conditional: bool) -> Fetched | _Redirect:
-        status, headers = exchange.status, exchange.headers
-        if exchange.failure is not None or status is None:
-            cause = exchange.failure or Cause.BAD_RESPONSE
-            return walk.end(Unreachable(cause, status, detail=_bounded(exchange.detail)))
+    def _read(self, walk: _Walk, status: int, exchange: Exchange, *, conditional: bool) -> Fetched | _Redirect:
+        headers = exchange.headers
         walk.set_cookie = walk.set_cookie or sets_cookie(headers)
         if status in REDIRECTS:
             return _Redirect(status, read_location(walk.target, headers))
@@ -232,6 +278,13 @@ class Fetcher:
             validators=read_validators(headers),
             lifetime=read_lifetime(headers),
         )
+
+
+def _received(target: Target, status: int, exchange: Exchange) -> Received:
+    body = exchange.body
+    location = read_location(target, exchange.headers) if status in REDIRECTS else None
+    content, truncated = (None, False) if body is None else (body.first_part(), body.truncated)
+    return Received(status, exchange.headers, content, truncated, location)
 
 
 def _detail(failure: Exception) -> str | None:

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from app.fetch.response import BODY_BYTES, READ_BYTES, Body, Headers, Unreadable
+from app.fetch.response import READ_BYTES, Body, Headers, Unreadable
 from robots_core.robots.access import Cause
 
 HEAD_BYTES = 128 * 1024
@@ -182,7 +182,7 @@ class Exchange(asyncio.BufferedProtocol):
         self._pieces += max(1, pieces)
         if body.truncated or self._framing.complete:
             self._end(None)
-        elif self._pieces > PIECES_LIMIT or self._received > HEAD_BYTES + BODY_BYTES:
+        elif self._pieces > PIECES_LIMIT or self._received > HEAD_BYTES + body.most_bytes:
             raise Unreadable("the body has more pieces, or more framing, than a file needs")
 
     def _end_of_file(self) -> None:

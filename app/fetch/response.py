@@ -42,8 +42,11 @@ FIELD_LIMIT = 1024
 LONGEST_WAIT = 24 * 60 * 60
 """Seconds of the longest Retry-After that is respected."""
 
-BODY_BYTES = 4 * BODY_LIMIT
-"""How much may be received for a body: the file, in its coding, and the framing of its chunks."""
+ENCODED_SHARE = 4
+"""How many bytes may be received for each byte of a file that is read."""
+
+BODY_BYTES = ENCODED_SHARE * BODY_LIMIT
+"""How much may be received for the body of a robots.txt."""
 
 READ_BYTES = 16 * 1024
 """How much of a body is decoded at once."""
@@ -160,7 +163,12 @@ def read_location(base: Target, headers: Headers) -> Target | None:
         return None
     except ValueError as error:  # BadUrl, or urljoin's own for brackets in the wrong places
         raise Unreadable("the redirect has an invalid Location") from error
-    return Target(target.origin, quote(target.path, safe=_TARGET_SAFE, encoding=encoding))
+    return Target(target.origin, as_request_target(target.path, encoding))
+
+
+def as_request_target(path: str, encoding: str = "utf-8") -> str:
+    """The path and query of a URL as a request sends them: percent-encoded, unless they are already."""
+    return quote(path, safe=_TARGET_SAFE, encoding=encoding, errors="replace")
 
 
 def _is_ambiguous(location: bytes) -> bool:
@@ -337,10 +345,11 @@ def decoder(headers: Headers) -> Decoder:
 
 
 class Body:
-    """The decoded body of a robots.txt; no more of it is read once it is longer than BODY_LIMIT."""
+    """The decoded body of a robots.txt, or of another file; no more of it is read once it is longer than `limit`."""
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: Decoder, limit: int = BODY_LIMIT) -> None:
         self._decoder = decoder
+        self._limit = limit
         self._kept = bytearray()
 
     def feed(self, piece: bytes) -> None:
@@ -348,27 +357,39 @@ class Body:
         if self.truncated:
             return
         try:
-            self._kept += self._decoder.feed(piece, BODY_LIMIT + 1 - len(self._kept))
+            self._kept += self._decoder.feed(piece, self._limit + 1 - len(self._kept))
         except _CODING_ERRORS as error:
             raise Unreadable("the body is not valid in its content coding") from error
 
     @property
     def truncated(self) -> bool:
-        """Whether the file is longer than BODY_LIMIT (spec A24)."""
-        return len(self._kept) > BODY_LIMIT
+        """Whether the file is longer than `limit` (spec A24)."""
+        return len(self._kept) > self._limit
+
+    @property
+    def most_bytes(self) -> int:
+        """How much may be received for the body: the file, in its coding, and the framing of its chunks."""
+        return ENCODED_SHARE * self._limit
+
+    def first_part(self) -> bytes:
+        """The first `limit` bytes once all of it has been fed; raises Unreadable if it is incomplete."""
+        return self._whole()[: self._limit]
 
     def read(self) -> bytes:
-        """The body once all of it has been fed, as far as it is readable; raises Unreadable if it is incomplete."""
+        """A robots.txt once all of it has been fed, as far as it is readable; raises Unreadable if it is incomplete."""
+        return readable_part(self._whole())
+
+    def _whole(self) -> bytes:
         if not self.truncated and not self._decoder.finished():
             raise Unreadable("the body ends in the middle of its content coding")
-        return readable_part(bytes(self._kept))
+        return bytes(self._kept)
 
 
-def body_of(status: int, headers: Headers) -> Body | None:
+def body_of(status: int, headers: Headers, limit: int = BODY_LIMIT) -> Body | None:
     """The body of a file. No other is read, and a part of a file is not the file (spec A7). Raises Unreadable."""
     if not 200 <= status < 300 or status == 206 or is_challenge(headers):
         return None
-    return Body(decoder(headers))
+    return Body(decoder(headers), limit)
 
 
 def read_access(
