@@ -25,6 +25,7 @@ from app.loop.work_turns import WorkTurns
 from app.observability.metrics import Metrics
 from app.overrides.replica import Overrides
 from app.pacing.permits import Permits
+from app.sites.reader import SiteReader
 from app.store.eviction import EvictionPolicy
 from app.store.guarded_client import GuardedClient
 from robots_core.agents.directory import AgentDirectory
@@ -88,6 +89,7 @@ class Services:
     snapshot_of: Callable[[Origin], Awaitable[Snapshot | None]]
     turns: WorkTurns
     long_work: LongWork
+    sites: SiteReader
     now: Callable[[], datetime]
     lifecycle: Lifecycle
 

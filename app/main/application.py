@@ -23,6 +23,7 @@ from app.api.routes import (
     pages,
     permits,
     robots_file,
+    sitemaps,
     trials,
 )
 from app.api.services import Phase, Services
@@ -35,6 +36,7 @@ ROUTES = (
     trials,
     agents,
     robots_file,
+    sitemaps,
     history,
     bundle,
     changes,

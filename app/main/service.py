@@ -43,6 +43,7 @@ from app.observability import tracing
 from app.observability.background_failures import BackgroundFailures
 from app.observability.metrics import ServiceState
 from app.pacing.schedule import Bounds
+from app.sites.reader import SiteReader
 from app.store.connect import open_connections
 from app.store.guarded_client import STORE_TIMEOUT
 from app.store.store_clock import StoreClock, StoreClocks
@@ -148,6 +149,9 @@ def create(
     def known() -> AgentDirectory:
         return agents.value.directory
 
+    sites = SiteReader(
+        pacing.permits, files.fetcher.read, known, now, settings.user_agent, refused=metrics.request_overloaded
+    )
     services = Services(
         decider=decisions.decider,
         history=decisions.history,
@@ -172,6 +176,7 @@ def create(
         snapshot_of=files.cache.facts,
         turns=turns,
         long_work=long_work,
+        sites=sites,
         now=lambda: datetime.fromtimestamp(now(), UTC),
         lifecycle=lifecycle,
     )

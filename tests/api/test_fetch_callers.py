@@ -35,6 +35,7 @@ def ways(origin: str) -> dict[str, tuple[str, str, dict[str, Any]]]:
         "permits": ("POST", "/v1/permits/batch", {"json": {"items": [item]}}),
         "indexing": ("POST", "/v1/indexing", {"json": {"url": item["url"], "agents": ["a"], "headers": []}}),
         "robots": ("GET", "/v1/robots", {"params": {"url": origin}}),
+        "sitemaps": ("POST", "/v1/robots/sitemaps", {"params": {"url": origin}}),
         "refresh": ("POST", "/v1/robots/refresh", {"params": {"url": origin}}),
     }
 

@@ -103,6 +103,7 @@ async def use_everything(one: Service, other: Service, site: str) -> None:
     await ask(one, asked, "GET /v1/agents")
     await ask(one, asked, "GET /v1/robots", params={"url": site})
     await ask(one, asked, "POST /v1/robots/refresh", params={"url": site})
+    await ask(one, asked, "POST /v1/robots/sitemaps", params={"url": site})
     observation = {"status": 200, "observed_at": "2026-01-01T00:00:00Z", "robots": OLD}
     await ask(one, asked, "PUT /v1/robots", params={"url": site}, json=observation)
     await until(lambda: ask(one, asked, "GET /v1/changes"), lambda answer: isinstance(answer, dict))

@@ -1,0 +1,1 @@
+"""Pages and sitemaps that the service itself reads for its callers."""
