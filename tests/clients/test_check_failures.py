@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from robots_decisions.cli.batches import BATCH_LINES
 
-from tests.clients.commands import ALLOW, DISALLOW, LINES, answering, busy, log, numbered, run
+from tests.clients.commands import ALLOW, DISALLOW, LINES, answering, asked_in, busy, log, numbered, run
 from tests.origins import Exchange, serve, text
 
 AGENT = ("--agent", "ExampleBot")
@@ -50,6 +50,32 @@ async def test_page_whose_file_stays_pending_is_deferred() -> None:
         origins = await run("check", "-", "--origins-only", "--server", server.url, given=numbered(1))
     assert (ended.code, ended.err) == (2, "1 line: 1 defer (1 pending)\n")
     assert (origins.code, origins.err) == (3, "1 origin: 1 unanswered\n")
+
+
+async def test_page_waits_for_its_site_no_longer_than_said(tmp_path: Path) -> None:
+    asked: list[float | None] = []
+
+    async def handle(exchange: Exchange) -> None:
+        items = await asked_in(exchange)
+        asked.extend(item["wait"] for item in items)
+        answers = [PENDING if item["url"].endswith("/2") else DISALLOW for item in items]
+        await exchange.send(text(200, "".join(json.dumps(answer) + "\n" for answer in answers), LINES))
+
+    listed, state = tmp_path / "list", tmp_path / "state"
+    listed.write_text("http://one/1\nhttp://two/2\n")
+    arguments = ("check", str(listed), *AGENT, "--state", str(state), "--output", str(tmp_path / "out"))
+    async with serve(handle) as server:
+        ended = await run(*arguments, "--server", server.url, "--wait", "0.5")
+        longer = await run(*arguments, "--server", server.url, "--wait", "5")
+        origins = await run("check", str(listed), "--origins-only", "--server", server.url, "--wait", "0")
+        never = await run("check", "-", *AGENT, "--wait", "never")
+        past = await run("check", "-", "--log", "--wait", "1")
+    assert (ended.code, ended.err) == (1, "2 lines: 1 defer (1 pending), 1 disallow (1 rule)\n")
+    assert (longer.code, longer.err) == (ended.code, ended.err)
+    assert asked == [0, 0, 0.5, 0, 0, 0]
+    assert (origins.code, origins.err) == (3, "2 origins: 2 unanswered\n")
+    assert (never.code, "is not a number of seconds" in never.err) == (3, True)
+    assert (past.code, "--wait is for lists" in past.err) == (3, True)
 
 
 async def test_service_that_is_down_is_named() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from robots_decisions import Verdict
 from robots_decisions.cli import asking, rows, sorting
+from robots_decisions.cli import batches as batch_parts
 from robots_decisions.cli.batches import (
     BATCH_BYTES,
     BATCH_LINES,
@@ -167,7 +168,7 @@ async def test_batches_of_a_log_are_done_in_order_though_the_service_is_silent(m
     given = [f"http://{name}/{'x' * (BATCH_BYTES // 2)}" for name in "aaaaabbbb"]
     recorded = [record for n, url in enumerate(given) if (record := record_of(n, url.encode(), _entry))]
 
-    async def ask(_client: Any, entries: Sequence[Entry], *_: bool) -> AsyncGenerator[Verdict, None]:
+    async def ask(_client: Any, entries: Sequence[Entry], *_: Any) -> AsyncGenerator[Verdict, None]:
         for entry in entries:
             await asyncio.sleep(0.02)  # several looks
             yield Verdict(entry.url, "A", "allow", "no_match")
@@ -184,6 +185,47 @@ async def test_batches_of_a_log_are_done_in_order_though_the_service_is_silent(m
     )
     await work.run(batches(iter(recorded), [(0, len(recorded))]))
     assert done == list(range(len(recorded)))
+
+
+@pytest.mark.parametrize(("most", "sites"), [(1, 1), (300_000, 15), (asking.AHEAD_BYTES, 100)])
+async def test_sites_are_asked_about_far_ahead_of_their_lines(
+    most: int, sites: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "AHEAD_BYTES", most)
+    monkeypatch.setattr(batch_parts, "GROUP_BYTES", 100_000)
+    urls = [f"http://{site:03}.example/{number}" for site in range(100) for number in range(100)]
+    recorded = sorted(record for n, url in enumerate(urls) if (record := record_of(n, url.encode(), _entry)))
+    looked: list[str] = []
+    asked: list[str] = []
+    ahead: list[int] = []
+
+    async def ask(
+        _client: Any, entries: Sequence[Entry], _facts: bool, wait: float | None
+    ) -> AsyncGenerator[Verdict, None]:
+        for entry in entries:
+            (asked if wait is None else looked).append(entry.url)
+            ahead.append(len(looked) - len(asked) // 100)
+            is_missing = wait is not None and "7.example" in entry.url
+            yield Verdict(entry.url, "A", *(("defer", "pending") if is_missing else ("allow", "no_match")))
+            await asyncio.sleep(0)
+
+    done: list[int] = []
+    clients: Any = (None, None)
+    work = asking.Asking(
+        clients,
+        ask,
+        lambda line, _: line.number,
+        lambda _batch, numbers: done.extend(numbers),
+        concurrency=2,
+        cached_first=True,
+    )
+    await work.run(batches(iter(recorded), [(0, len(recorded))]))
+    assert sorted(done) == list(range(len(urls)))
+    assert sorted(looked) == [url for url in urls if url.endswith("/0")]
+    assert set(asked) == {url for url in urls if not url.endswith("/0") or "7.example" in url}
+    assert all("7.example" in url for url in asked[-1000:])
+    assert work._ahead_size == 0
+    assert sites <= max(ahead) <= sites + 20  # two groups are asked about at once
 
 
 def test_files_with_any_name_can_be_written_as_text(tmp_path: Path) -> None:

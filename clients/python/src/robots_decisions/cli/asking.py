@@ -2,13 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence, Set
 from contextlib import aclosing
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 from robots_decisions import AsyncClient, BundleRow, PermitError, Question, Unanswered, Verdict
-from robots_decisions.cli.batches import Batch, PutOff
-from robots_decisions.cli.entries import Entry, Line, NotAsked
+from robots_decisions.cli.batches import Batch, Group, PutOff, grouped
+from robots_decisions.cli.entries import Entry, Line, NotAsked, line_of
 from robots_decisions.cli.failures import Failed
 from robots_decisions.cli.instants import read_instant
 from robots_decisions.cli.options import with_settings
@@ -16,6 +18,13 @@ from robots_decisions.cli.origins import NO_HTTPS, candidates, lacks_https
 
 IN_FLIGHT = 64
 """Batches that are being asked, at most: those that are answered, and those that wait for a site."""
+
+AHEAD_BYTES = 64 * 1024 * 1024
+"""Memory of the lines whose sites were asked about and that are not answered yet, about: the service fetches the files
+that it lacks while it decides some 300,000 others."""
+
+ANSWER_BYTES = 1500
+"""Memory of what is kept of an answer, about."""
 
 PATIENCE, OTHERS, SILENCE, LOOK = 0.5, 1000, 2.0, 0.1
 """A batch waits for a site after so many seconds without an answer, if so many others came meanwhile, or none at all
@@ -45,17 +54,17 @@ Reply: TypeAlias = "Verdict | BundleRow | Unanswered"
 Shape: TypeAlias = Callable[[Line, Any], Any]
 """What is kept of an answer: whole answers are long."""
 
-Ask: TypeAlias = "Callable[[AsyncClient, Sequence[Entry], bool, bool], AsyncGenerator[Reply, None]]"
+Ask: TypeAlias = "Callable[[AsyncClient, Sequence[Entry], bool, float | None], AsyncGenerator[Reply, None]]"
 """Asks about entries, whose answers come in their order; the other arguments say whether they need the facts of the
-fetch, and whether to answer at once, without waiting for a site."""
+fetch, and how many seconds an answer may wait for a site: None until its fetch is over."""
 
 
 def verdicts(question: Callable[[Entry], Question], fields: Sequence[str] = ()) -> Ask:
     """Asks for verdicts, and the members `fields` beside those of a verdict."""
 
-    def ask(client: AsyncClient, entries: Sequence[Entry], with_facts: bool, at_once: bool) -> Any:
+    def ask(client: AsyncClient, entries: Sequence[Entry], with_facts: bool, wait: float | None) -> Any:
         wanted = (*fields, "robots") if with_facts else fields
-        return client.batch(map(question, entries), fields=wanted, wait=0 if at_once else None)
+        return client.batch(map(question, entries), fields=wanted, wait=wait)
 
     return ask
 
@@ -81,11 +90,12 @@ Done: TypeAlias = Callable[[Batch, Sequence[Any]], None]
 class Asking:
     """Asks batches of lines, `concurrency` at a time. Those for which `pending` is true are asked again, a few times.
 
-    With `cached_first`, one line of each site of a batch is asked about at once. The lines of sites whose file is not
-    in the cache, or due, are put off until the end, while the service fetches it. A batch that waits for a site leaves
-    its place to others. `done` is called with what is answered of a batch; with `in_order`, in the order of the
-    batches, of which none waits. The first of two clients asks until the first answer has come: a service that never
-    answered is not waited for.
+    With `cached_first`, one line of each site is asked about at once, far ahead of the others. The lines of sites whose
+    file is not in the cache, or due, are put off until the end, while the service fetches it. A batch that waits for a
+    site leaves its place to others; with `wait`, its lines are pending after so many seconds, and not asked again.
+    `done` is called with what is answered of a batch; with `in_order`, in the order of the batches, of which none
+    waits. The first of two clients asks until the first answer has come: a service that never answered is not waited
+    for.
     """
 
     def __init__(
@@ -99,6 +109,7 @@ class Asking:
         concurrency: int,
         in_order: bool = False,
         cached_first: bool = False,
+        wait: float | None = None,
     ) -> None:
         self._first, self._client = clients
         self._ask_about = ask
@@ -108,6 +119,9 @@ class Asking:
         self._places = concurrency
         self._in_order = in_order
         self._cached_first = cached_first
+        self._wait = wait
+        self._ahead: deque[_Known] = deque()
+        self._ahead_size = 0
         self._silence = SILENCE
         self._found = ""
         self._running: dict[asyncio.Task[None], _Running] = {}
@@ -121,9 +135,11 @@ class Asking:
         watch = [] if self._in_order else [asyncio.create_task(self._watch())]
         put_off = PutOff()
         try:
-            await self._ask_all(batches, put_off if self._cached_first else None)
-            self._silence = SITES_SILENCE
-            await self._ask_all(put_off.all(), None)
+            if self._cached_first:
+                await self._ask_known(batches, put_off)
+                self._silence = SITES_SILENCE
+                batches = put_off.all()
+            await self._ask_all(batches)
         finally:
             everything = [*watch, *self._running]
             for task in everything:
@@ -131,32 +147,60 @@ class Asking:
             await asyncio.gather(*everything, return_exceptions=True)
             put_off.close()
 
-    async def _ask_all(self, batches: Iterable[Batch], put_off: PutOff | None) -> None:
+    async def _ask_all(self, batches: Iterable[Batch]) -> None:
         for batch in batches:
-            await self._room()
-            self._start(batch, put_off)
+            await self._until(self._has_room)
+            before = next(reversed(self._running), None) if self._in_order else None
+            self._start(partial(self._ask, _Known(batch, frozenset(), {}), before, None))
         await self._until(lambda: not self._running)
 
-    def _start(self, batch: Batch, put_off: PutOff | None) -> None:
-        running = _Running(batch, asyncio.get_running_loop().time())
-        before = next(reversed(self._running), None) if self._in_order else None
+    async def _ask_known(self, batches: Iterable[Batch], put_off: PutOff) -> None:
+        """Ask about sites, and then about the lines of those that are in the cache; put off those of others."""
+        groups = grouped(batches)
+        group = next(groups, None)
+        while group is not None or self._ahead or self._running:
+            if not self._has_room() or (self._ahead_size >= AHEAD_BYTES and not self._ahead):
+                await self._until_changed()
+            elif group is not None and self._ahead_size < AHEAD_BYTES:
+                self._ahead_size += group.size
+                self._start(partial(self._look, group))
+                group = next(groups, None)
+            elif self._ahead:
+                self._start(partial(self._ask, self._ahead.popleft(), None, put_off))
+            else:
+                await self._until_changed()
+
+    def _start(self, asking: "Callable[[_Running], Coroutine[Any, Any, None]]") -> None:
+        running = _Running(asyncio.get_running_loop().time())
         self._places -= 1
-        task = asyncio.create_task(self._ask(running, before, put_off))
+        task = asyncio.create_task(self._placed(asking(running), running))
         self._running[task] = running
         task.add_done_callback(lambda _: self._changed.set())
 
-    async def _room(self) -> None:
-        await self._until(lambda: self._places > 0 and len(self._running) < IN_FLIGHT)
+    async def _placed(self, asking: Coroutine[Any, Any, None], running: "_Running") -> None:
+        try:
+            await asking
+        finally:
+            self._leave(running)
+
+    def _has_room(self) -> bool:
+        return self._places > 0 and len(self._running) < IN_FLIGHT
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        while True:
-            for task in [task for task in self._running if task.done()]:
-                del self._running[task]
-                task.result()
-            if holds():
-                return
-            self._changed.clear()
-            await self._changed.wait()
+        self._reap()
+        while not holds():
+            await self._until_changed()
+
+    async def _until_changed(self) -> None:
+        """Wait until something is over, or leaves its place. Raise Failed."""
+        self._changed.clear()
+        await self._changed.wait()
+        self._reap()
+
+    def _reap(self) -> None:
+        for task in [task for task in self._running if task.done()]:
+            del self._running[task]
+            task.result()
 
     async def _watch(self) -> None:
         while True:
@@ -177,42 +221,55 @@ class Asking:
             self._places += 1
             self._changed.set()
 
-    async def _ask(self, running: "_Running", before: "asyncio.Task[None] | None", put_off: PutOff | None) -> None:
-        try:
-            lines = running.batch.lines()
-            kept: dict[int, Any] = {}
-            asked: list[_Asked] = []
-            for at, line in enumerate(lines):
-                if isinstance(line.entry, NotAsked):
-                    kept[at] = self._shape(line, line.entry)
-                else:
-                    asked.append(_Asked(at, line, line.entry))
-            if put_off is not None:
-                asked = await self._in_cache(asked, kept, running)
-            await self._answers(asked, kept, running)
-            if before is not None:
-                await asyncio.wait({before})
-                before.result()  # if it failed, what comes after it is not done either
-            answered = sorted(kept)
-            if answered:
-                self._done(running.batch.only(answered), [kept[at] for at in answered])
-            if put_off is not None and len(answered) < len(lines):
-                put_off.add(running.batch.only(at for at in range(len(lines)) if at not in kept))
-        finally:
-            self._leave(running)
+    async def _ask(
+        self, known: "_Known", before: "asyncio.Task[None] | None", put_off: PutOff | None, running: "_Running"
+    ) -> None:
+        """Ask about the lines of a batch; with `put_off`, of sites that are in the cache."""
+        batch, kept = known.batch, known.kept
+        asked: list[_Asked] = []
+        for place, line in zip(batch.places, batch.lines(), strict=True):
+            if isinstance(line.entry, NotAsked):
+                kept[place] = self._shape(line, line.entry)
+            elif place not in kept and (put_off is None or line.origin in known.origins):
+                asked.append(_Asked(place, line, line.entry))
+        await self._answers(asked, kept, running)
+        if before is not None:
+            await asyncio.wait({before})
+            before.result()  # if it failed, what comes after it is not done either
+        answered = [at for at, place in enumerate(batch.places) if place in kept]
+        if answered:
+            self._done(batch.only(answered), [kept[batch.places[at]] for at in answered])
+        if put_off is not None:
+            self._ahead_size -= known.size
+            if len(answered) < len(batch.places):
+                put_off.add(batch.only(at for at, place in enumerate(batch.places) if place not in kept))
 
-    async def _in_cache(self, asked: "Sequence[_Asked]", kept: dict[int, Any], running: "_Running") -> "list[_Asked]":
-        """The lines of sites whose file is in the cache. The first line of each, with which that is found, is answered.
+    async def _look(self, group: Group, running: "_Running") -> None:
+        """Ask about the first line of each site of a group, at once: which sites are in the cache."""
+        kept: dict[int, Any] = {}
+        found = await self._in_cache(group, kept, running)
+        for batch in group.batches:
+            own = {place: kept[place] for place in batch.places if place in kept} if kept else {}
+            self._ahead.append(_Known(batch, found, own, batch.size + ANSWER_BYTES * len(own)))
+        self._ahead_size += ANSWER_BYTES * len(kept)
+
+    async def _in_cache(self, group: Group, kept: dict[int, Any], running: "_Running") -> set[str]:
+        """The sites of a group whose file is in the cache. The first line of each, with which that is found, is kept.
 
         Lines without a site can be answered at once.
         """
         found = {"", self._found}
-        probes = list({one.line.origin: one for one in reversed(asked) if one.line.origin not in found}.values())
+        lines = ((place, line_of(record)) for place, record in group.firsts)
+        probes = [
+            _Asked(place, line, line.entry)
+            for place, line in lines
+            if line.origin not in found and isinstance(line.entry, Entry)
+        ]
         while probes:
             await self._pause(running)
             again: list[_Asked] = []
             before, delay = self._answered, 0.0
-            async for one, answer in self._each(probes, running, at_once=True):
+            async for one, answer in self._each(probes, running, wait=0):
                 if isinstance(answer, Unanswered) and answer.status in BUSY:
                     delay = max(delay, _pause_after(answer))
                     if answer.status == QUOTA_USED_UP:
@@ -223,11 +280,11 @@ class Asking:
                     self._answered += 1
                     kept[one.at] = self._shape(one.line, answer)
                     found.add(one.line.origin)
-                    self._found = one.line.origin  # of a large site, the next batches have more lines
+                    self._found = one.line.origin  # of a large site, the next groups have more lines
             probes = again
             if again or self._answered == before:  # else there is no room for fetches alone
                 self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + delay)
-        return [one for one in asked if one.line.origin in found and one.at not in kept]
+        return found
 
     async def _answers(self, asked: "Sequence[_Asked]", kept: dict[int, Any], running: "_Running") -> None:
         """Keep the answers to these lines. Raise Failed."""
@@ -237,13 +294,13 @@ class Asking:
             again: list[_Asked] = []
             before, delay = self._answered, 0.0
             still_pending = False
-            async for one, answer in self._each(asked, running):
+            async for one, answer in self._each(asked, running, wait=self._wait):
                 if isinstance(answer, Unanswered) and answer.status in BUSY:
                     delay = max(delay, _pause_after(answer))
                     again.append(one)
                 elif one.has_other(answer):
                     again.append(one.other())
-                elif pending < PENDING_ATTEMPTS and self._is_pending(answer):
+                elif self._wait is None and pending < PENDING_ATTEMPTS and self._is_pending(answer):
                     still_pending = True
                     again.append(one)
                 else:
@@ -264,17 +321,17 @@ class Asking:
         running.heard, running.heard_before = now(), self._heard
 
     async def _each(
-        self, asked: "Sequence[_Asked]", running: "_Running", *, at_once: bool = False
+        self, asked: "Sequence[_Asked]", running: "_Running", *, wait: float | None
     ) -> "AsyncIterator[tuple[_Asked, Reply]]":
         """Each question with its answer. Raise Failed."""
         now = asyncio.get_running_loop().time
         entries = [one.entry._replace(url=one.url) for one in asked]
-        with_facts = at_once or any(one.others for one in asked)
+        with_facts = wait == 0 or any(one.others for one in asked)
         at = 0
         while at < len(asked):
             client = self._client if self._heard else self._first
             try:
-                async with aclosing(self._ask_about(client, entries[at:], with_facts, at_once)) as answers:
+                async with aclosing(self._ask_about(client, entries[at:], with_facts, wait)) as answers:
                     async for answer in answers:
                         yield asked[at], answer
                         at += 1
@@ -291,18 +348,26 @@ def _pause_after(answer: Unanswered) -> float:
 
 
 class _Running:
-    """A batch that is being asked: when it last had an answer, and how many all had by then."""
+    """What is being asked: when it last had an answer, and how many all had by then."""
 
-    def __init__(self, batch: Batch, now: float) -> None:
-        self.batch = batch
+    def __init__(self, now: float) -> None:
         self.heard = now
         self.heard_before = 0
         self.has_place = True
         self.waits = False
 
 
+class _Known(NamedTuple):
+    """A batch, the sites whose file is in the cache, and what is kept of answers, by the places of their lines."""
+
+    batch: Batch
+    origins: Set[str]
+    kept: dict[int, Any]
+    size: int = 0
+
+
 class _Asked:
-    """A line that is being asked, at a place of its batch; `others` are the URLs to ask if its own has no https."""
+    """A line that is being asked, at a place of the sorted order; `others`: the URLs to ask if its own has no https."""
 
     def __init__(self, at: int, line: Line, entry: Entry, urls: Sequence[str] | None = None) -> None:
         self.at = at

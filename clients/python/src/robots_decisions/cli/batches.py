@@ -14,6 +14,11 @@ BATCH_LINES, BATCH_BYTES = 500, 512 * 1024
 WAITING_ORIGINS = 16
 """Origins of a batch of lines that were put off, at most: it is answered when the slowest of them is."""
 
+GROUP_BYTES = 2 * 1024 * 1024
+"""Memory of batches whose sites are asked about in one request, about."""
+
+_OVERHEAD = 100  # bytes of memory of a record and its place, besides its own
+
 Placed: TypeAlias = tuple[int, bytes]
 """A record, and its place in the sorted order."""
 
@@ -28,10 +33,59 @@ class Batch(NamedTuple):
         """Its lines."""
         return list(map(line_of, self.records))
 
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return sum(map(len, self.records)) + _OVERHEAD * len(self.records)
+
     def only(self, chosen: Iterable[int]) -> "Batch":
         """The records at these indexes."""
         indexes = list(chosen)
         return Batch([self.places[at] for at in indexes], [self.records[at] for at in indexes])
+
+
+class Group(NamedTuple):
+    """Batches that follow each other, the first record of each of their sites, and bytes of memory, about."""
+
+    batches: Sequence[Batch]
+    firsts: Sequence[Placed]
+    size: int
+
+
+def grouped(batches: Iterable[Batch]) -> Iterator[Group]:
+    """Batches in groups of up to BATCH_LINES sites and GROUP_BYTES, but for a single batch."""
+    together: list[Batch] = []
+    firsts: list[Placed] = []
+    size = 0
+    for batch in batches:
+        new, own = list(_firsts(batch)), batch.size
+        if together and (size + own > GROUP_BYTES or len(firsts) + len(new) > BATCH_LINES):
+            yield Group(together, firsts, size)
+            together, firsts, size = [], [], 0
+        if firsts and _origin(firsts[-1][1]) == _origin(new[0][1]):
+            new = new[1:]
+        together.append(batch)
+        firsts += new
+        size += own
+    if together:
+        yield Group(together, firsts, size)
+
+
+def _firsts(batch: Batch) -> Iterator[Placed]:
+    """The first record of each origin of a batch, which is sorted."""
+    before = None
+    last = _origin(batch.records[-1])
+    for place, record in zip(*batch, strict=True):
+        if before == last:
+            return
+        origin = _origin(record)
+        if origin != before:
+            yield place, record
+        before = origin
+
+
+def _origin(record: bytes) -> bytes:
+    return record[: record.index(b"\t")]
 
 
 class PutOff:
@@ -107,7 +161,7 @@ def _grouped(placed: Iterable[Placed], origins: int) -> Iterator[Batch]:
     size = seen = 0
     before = b""
     for place, record in placed:
-        origin = record[: record.index(b"\t")]
+        origin = _origin(record)
         if not records or origin != before:
             seen += 1
         if len(records) == BATCH_LINES or size > BATCH_BYTES or seen > origins:

@@ -112,7 +112,7 @@ def _writable(option: str, name: str) -> Path:
 def _asking(arguments: argparse.Namespace, at: float | None) -> Ask:
     as_of = None if at is None else rfc3339(at)
 
-    def ask(client: AsyncClient, entries: Sequence[Entry], _with_facts: bool, _at_once: bool) -> Any:
+    def ask(client: AsyncClient, entries: Sequence[Entry], _with_facts: bool, _wait: float | None) -> Any:
         return client.bundle([it.url for it in entries], profile=arguments.profile, as_of=as_of, fetch=arguments.fetch)
 
     return ask

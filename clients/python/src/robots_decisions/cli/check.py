@@ -72,6 +72,13 @@ def add(parser: Parser) -> None:
         help="let the service fetch the robots.txt of each origin once, and write a row for each",
     )
     parser.add_argument(
+        "--wait",
+        type=_seconds,
+        metavar="SECONDS",
+        help="how long a line waits for a site whose robots.txt is not in the cache; then it is deferred as pending. "
+        "By default until that was fetched, or its fetch timed out",
+    )
+    parser.add_argument(
         "--output", metavar="PATH", help="where rows go, in place of what the file had; default standard output"
     )
     parser.add_argument("--format", choices=FORMATS, default="jsonl", help="default jsonl; parquet writes a directory")
@@ -95,6 +102,8 @@ def _work(arguments: argparse.Namespace) -> Work:
         raise Failed("--log and --origins-only exclude each other.")
     if arguments.log and arguments.column is not None:
         raise Failed("--column is for lists: a log has members of its own.")
+    if arguments.log and arguments.wait is not None:
+        raise Failed("--wait is for lists: a log is about the past, for which no site is asked.")
     sink = partial(_open, arguments)
     if arguments.origins_only:
         agent = arguments.agent or WARM_AGENT
@@ -108,6 +117,7 @@ def _work(arguments: argparse.Namespace) -> Work:
             _code_of_origins,
             per_origin=True,
             cached_first=True,
+            wait=arguments.wait,
         )
     only = frozenset(arguments.only) if arguments.only else None
     how = {name: getattr(arguments, name) for name in ("purpose", "enforce")}
@@ -155,6 +165,7 @@ def _work(arguments: argparse.Namespace) -> Work:
         _code_of_list,
         only=only,
         cached_first=True,
+        wait=arguments.wait,
     )
 
 

@@ -64,7 +64,8 @@ class Work(NamedTuple):
 
     `open` makes the sink of the rows: it is told whether there are several files, which rows then name, and the
     position at which an earlier run ended, None if there was none. Rows of the verdicts in `only` are written, None for
-    all, and with `early_too` those of fetches that came too early, by more than `tolerance` seconds.
+    all, and with `early_too` those of fetches that came too early, by more than `tolerance` seconds. `wait`: how many
+    seconds a line waits for its site, None until that was fetched.
     """
 
     what: str
@@ -81,6 +82,7 @@ class Work(NamedTuple):
     is_log: bool = False
     per_origin: bool = False
     cached_first: bool = False
+    wait: float | None = None
 
 
 def run(arguments: argparse.Namespace, work: Work) -> int:
@@ -192,6 +194,7 @@ class ListWork:
             concurrency=arguments.concurrency,
             in_order=work.is_log,
             cached_first=work.cached_first,
+            wait=work.wait,
         )
         failed: Failed | None = None
         interrupted = False
@@ -220,7 +223,7 @@ class ListWork:
         given = {
             name: value
             for name, value in vars(self._arguments).items()
-            if name not in {"inputs", "column", "run", "state", "concurrency", "server"}
+            if name not in {"inputs", "column", "run", "state", "concurrency", "server", "wait"}
         }
         done = self._state.load({"lines": self._sorter.digest if self._arguments.state else "", **given})
         if done is None:
