@@ -154,12 +154,7 @@ class Network:
         self._per_address = per_address
         self._resolver = resolver
         self._connect = connect
-        self._slots: dict[Address, _AddressSlots] = {}
-
-    @property
-    def addresses_in_use(self) -> int:
-        """The number of addresses that have a connection or a fetch that waits for one."""
-        return len(self._slots)
+        self._slots: dict[Address, _AddressSlots] = {}  # of those that have a connection, or a fetch that waits for one
 
     @asynccontextmanager
     async def open(

@@ -1,5 +1,6 @@
 """Which commit of the source this is."""
 
+import subprocess
 from pathlib import Path
 
 UNKNOWN = "unknown"
@@ -9,26 +10,12 @@ LENGTH = 12
 
 
 def checked_out(folder: Path) -> str:
-    """The commit that Git has checked out in a folder, or UNKNOWN."""
+    """The commit that Git has checked out in a folder, not in one above it; UNKNOWN if there is none, or no Git."""
+    command = ("git", f"--git-dir={folder / '.git'}", "rev-parse", "--verify", f"--short={LENGTH}", "HEAD")
     try:
-        git = folder / ".git"
-        if git.is_file():  # a worktree names its directory, and that names the one that all share
-            git = folder / git.read_text().removeprefix("gitdir:").strip()
-        head = (git / "HEAD").read_text().strip()
-        if not head.startswith("ref: "):
-            return head[:LENGTH]
-        shared = git / (git / "commondir").read_text().strip() if (git / "commondir").exists() else git
-        return _commit(shared, head.removeprefix("ref: "))[:LENGTH]
-    except OSError:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 - no shell, and one folder
+    except (OSError, subprocess.CalledProcessError):
         return UNKNOWN
-
-
-def _commit(git: Path, ref: str) -> str:
-    """The commit of a branch. OSError is raised if the files cannot be read."""
-    if (git / ref).exists():
-        return (git / ref).read_text().strip()
-    lines = (git / "packed-refs").read_text().splitlines()
-    return next((line.partition(" ")[0] for line in lines if line.endswith(f" {ref}")), UNKNOWN)
 
 
 def _built(folder: Path) -> str:
