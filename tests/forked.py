@@ -105,6 +105,11 @@ class ForkedService:
             assert time.monotonic() < deadline, output
             time.sleep(0.02)
 
+    @property
+    def log(self) -> str:
+        """What it has logged so far."""
+        return self._log.read_text()
+
     def die(self) -> None:
         """Let it end as by `kill -9`."""
         self._process.kill()

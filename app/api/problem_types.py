@@ -59,6 +59,7 @@ _TYPES = (
     ProblemType("slow-request", 408, "The request did not arrive in time."),
     ProblemType("edit-conflict", 409, "Another request changed it at the same time."),
     ProblemType("too-many-overrides", 409, "The limit of overrides is reached."),
+    ProblemType("override-of-file", 409, "OVERRIDES_FILE has the override, so it can only be changed there."),
     ProblemType("changes-removed", 410, "The feed may lack changes that the caller has not read."),
     ProblemType("too-large", 413, "The body is too large."),
     ProblemType("unsupported-media-type", 415, "The body is not sent as JSON."),

@@ -55,6 +55,7 @@ def run(_arguments: argparse.Namespace) -> int:
                 settings.api_keys_file,
                 settings.recheck_file,
                 settings.agents_file,
+                settings.overrides_file,
                 settings.redis_password_file,
             )
             workers = Workers(config, listeners(config) or [config.bind_socket()], reread=any(files))

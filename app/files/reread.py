@@ -17,7 +17,10 @@ T = TypeVar("T")
 
 
 class Reread(Generic[T]):
-    """The content of a file, or of several that belong together. A failed reload leaves `value` unchanged."""
+    """The content of a file, or of several that belong together.
+
+    A failed reload leaves `value` unchanged; `refused` is true until one succeeds.
+    """
 
     def __init__(self, name: str, load: Callable[[], T], *paths: Path) -> None:
         """Load the files at `paths`, which the log calls `name`. `load` raises ValueError for an invalid file."""
@@ -28,6 +31,7 @@ class Reread(Generic[T]):
         self._reloading: asyncio.Task[None] | None = None
         self._versions = self._versions_now()
         self.value = load()
+        self.refused = False
 
     def reload(self) -> None:
         """Reload the file in the background: as it is now, or as a later change leaves it. The result is logged."""
@@ -69,9 +73,10 @@ class Reread(Generic[T]):
             self._versions = await asyncio.to_thread(self._versions_now)
             value = await asyncio.to_thread(self._load)
         except ValueError as error:
+            self.refused = True
             _log.error("cannot reload %s, so the previous content stays in force: %s", self.name, error)
         else:
-            self.value = value
+            self.value, self.refused = value, False
             _log.info("reloaded %s", self.name)
 
     def _versions_now(self) -> list[tuple[int, ...] | None]:

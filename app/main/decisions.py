@@ -24,6 +24,7 @@ from app.main.files import Files, process_name
 from app.main.settings import Settings
 from app.main.store import Store
 from app.observability.metrics import Metrics
+from app.overrides.overrides_file import OfFile
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.replica import Overrides
 
@@ -52,7 +53,9 @@ def make_decisions(
     store: Store,
     files: Files,
     models: Models,
+    overrides_of_file: Callable[[], OfFile],
     metrics: Metrics,
+    *,
     is_late: Callable[[], bool],
 ) -> Decisions:
     """The decisions by these files; `models` are the recheck models in force.
@@ -61,7 +64,7 @@ def make_decisions(
     """
     clock = store.clocks.fleet
     visits = Visits(RedisVisits(store.redis, clock=clock), clock)
-    overrides = Overrides(RedisOverrides(store.redis), clock)
+    overrides = Overrides(RedisOverrides(store.redis), clock, overrides_of_file)
     edge = EdgeFacts(RedisEdge(store.redis, store.clocks.server), clock)
     log = _decision_log(settings, store, files, metrics)
     archive = None if files.archive is None else ArchiveReader(files.archive)

@@ -1,4 +1,4 @@
-"""What the files of operators say: recheck models and pace bounds by host, their own crawlers, and API keys."""
+"""What the files of operators say: recheck models and pace bounds by host, own crawlers, API keys, overrides."""
 
 import shlex
 from collections.abc import Callable
@@ -15,6 +15,8 @@ from app.files.reread import Reread
 from app.main import agents_file
 from app.main.agents_file import OwnAgents
 from app.main.settings import BadSetting, Settings
+from app.overrides.overrides_file import OfFile
+from app.overrides.overrides_file import load as load_overrides
 from app.pacing.pools import PaceBy, pool_of
 from app.pacing.schedule import Bounds, host_bounds
 from robots_core.agents.directory import builtin_directory
@@ -36,6 +38,11 @@ def own_agents(settings: Settings) -> Reread[OwnAgents]:
 def api_keys(settings: Settings) -> Reread[Keys]:
     """The file that API_KEYS_FILE names; without one, the operator's token. Raises BadSetting."""
     return _file("API_KEYS_FILE", settings.api_keys_file, load_keys, operator_token(settings))
+
+
+def overrides_file(settings: Settings) -> Reread[OfFile]:
+    """The file that OVERRIDES_FILE names; without one, no overrides."""
+    return _file("OVERRIDES_FILE", settings.overrides_file, load_overrides, {})
 
 
 def _file(name: str, path: Path | None, load: Callable[[Path], T], otherwise: T) -> Reread[T]:

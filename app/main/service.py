@@ -3,7 +3,7 @@
 import logging
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -31,6 +31,7 @@ from app.main.operator_files import (
     api_keys,
     domain_table,
     operators_of,
+    overrides_file,
     own_agents,
     pace_bounds,
     pools,
@@ -86,14 +87,15 @@ def create(
     settings = settings or Settings.read()
     spans = spans or tracing.spans_from_environment()
     table, agents, keys = domain_table(settings), own_agents(settings), api_keys(settings)
+    of_file = overrides_file(settings)
     keys_required = settings.api_keys_file is not None
     # Every part reports to the metrics. They read the state of the parts only when they are scraped.
-    metrics = tracing.metrics_for(lambda: _state(store, files, decisions, published), spans)
+    metrics = tracing.metrics_for(lambda: _state(store, files, decisions, published, files_to_watch), spans)
 
     # One clock decides: the store's, as far ahead of this process's as it was when last read.
     clocks = StoreClocks(clock, time.monotonic, fleet=StoreClock(clock, steady), server=store_clock)
     store, now = make_store(settings, metrics, clocks, store_timeout), clocks.fleet
-    read: list[Reread[Any]] = [table, agents, keys, *store.files]
+    read: list[Reread[Any]] = [table, agents, keys, of_file, *store.files]
     files_to_watch = [file for file in read if file.paths]
     files = make_files(
         settings,
@@ -110,7 +112,7 @@ def create(
     )
     turns = WorkTurns(refused=metrics.request_overloaded)
     models = recheck_models(settings, table)
-    decisions = make_decisions(settings, store, files, models, metrics, turns.is_late)
+    decisions = make_decisions(settings, store, files, models, lambda: of_file.value, metrics, is_late=turns.is_late)
     bounds = pace_bounds(Bounds(settings.pace_floor, settings.pace_cap), table, agents)
     pool_of = pools(settings, table)
     pacing = make_pacing(settings, store, files, decisions, pool_of, bounds, metrics)
@@ -195,15 +197,19 @@ def create(
     return app
 
 
-def _state(store: Store, files: Files, decisions: Decisions, published: PublishedKeys) -> ServiceState:
+def _state(
+    store: Store, files: Files, decisions: Decisions, published: PublishedKeys, read: Sequence[Reread[Any]]
+) -> ServiceState:
     return ServiceState(
         store_degraded=store.redis.degraded,
         pubsub_connected=files.listener.connected,
         fetches_in_flight=files.fetcher.queue.in_flight,
         fetches_queued=files.fetcher.queue.waiting,
         memory={"snapshots": files.cache.usage, "files": decisions.decider.files.usage},
-        overrides=len(decisions.overrides.rows),
+        overrides=decisions.overrides.counts,
         overrides_loaded=decisions.overrides.loaded and not decisions.overrides.lost,
+        overrides_changes=decisions.overrides.changes,
+        files_refused=sum(file.refused for file in read),
         store_connections=open_connections(store.client),
         fetches_failing=files.health.failing,
         store_clock_offset_seconds=store.clocks.offset,

@@ -24,6 +24,7 @@ from app.history.redis_changes import CHANGES_LENGTH
 from app.main.agents_file import load as load_agents
 from app.main.setting_names import misspelt
 from app.observability.logs import Level
+from app.overrides.overrides_file import load as load_overrides
 from app.store.password_file import load_password
 from robots_core.purposes.policy import Purpose, read_purposes
 
@@ -134,6 +135,7 @@ class Settings(BaseSettings):
     recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
     recheck_file: Annotated[Path, _file_of(load_table)] | None = None
     agents_file: Annotated[Path, _file_of(load_agents)] | None = None
+    overrides_file: Annotated[Path, _file_of(load_overrides)] | None = None
     api_keys_file: Annotated[Path, _file_of(load_keys)] | None = None
     operator_token_file: Path | None = None
     min_refetch_seconds: float = Field(10.0, ge=0, le=3600)

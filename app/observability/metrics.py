@@ -7,7 +7,7 @@ ids of API keys and the names of pools are chosen by the operator, and at most K
 import collections
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, Literal, TypeAlias, assert_never
 
@@ -55,15 +55,20 @@ GaugeMode: TypeAlias = Literal["livemax", "livemin", "livemostrecent", "livesum"
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """The state of a process: the values of _GAUGES; and `memory` maps each cache to its bytes and entries."""
+    """The state of a process: the values of _GAUGES; `memory` has the bytes and entries of each cache.
+
+    `overrides` has how many there are of each source.
+    """
 
     store_degraded: bool
     pubsub_connected: bool
     fetches_in_flight: int
     fetches_queued: int
     memory: Mapping[str, tuple[int, int]]
-    overrides: int = 0
+    overrides: Mapping[str, int] = field(default_factory=dict)
     overrides_loaded: bool = True
+    overrides_changes: int = 0
+    files_refused: int = 0
     store_connections: int = 0
     fetches_failing: bool = False
     store_clock_offset_seconds: float = 0.0
@@ -77,8 +82,12 @@ _GAUGES: Final[Mapping[str, tuple[GaugeMode, str]]] = {
     "pubsub_connected": ("livemin", "1 while all workers receive the invalidations of other processes."),
     "fetches_in_flight": ("livesum", "Fetches in flight."),
     "fetches_queued": ("livesum", "Fetches waiting in the queue."),
-    "overrides": ("livemin", "Overrides that this process knows, expired ones included."),
     "overrides_loaded": ("livemin", "1 once all workers have loaded the overrides."),
+    "overrides_changes": ("livemax", "Changes of the overrides in the store, since the first; 0 if it has none."),
+    "files_refused": (
+        "livemax",
+        "Files of operators that could not be reloaded, so that an earlier content is in force.",
+    ),
     "store_connections": ("livesum", "Open connections to the store, including idle ones."),
     "fetches_failing": (
         "livemax",
@@ -201,6 +210,9 @@ class Metrics:
         build.labels(__version__, REVISION).set(1)
         self._bytes = gauge("livesum", "memory_bytes", "Bytes in the in-process caches.", "cache")
         self._entries = gauge("livesum", "memory_entries", "Entries of the in-process caches.", "cache")
+        self._overrides = gauge(
+            "livemin", "overrides", "Overrides that this process knows, expired ones included.", "source"
+        )
         self._gauges = {name: gauge(mode, name, text) for name, (mode, text) in _GAUGES.items()}
         self._purposes_pending: collections.Counter[tuple[tuple[tuple[str, str], ...], bool]] = collections.Counter()
         self._keys: set[str] = set()
@@ -330,6 +342,8 @@ class Metrics:
         for name, (size, entries) in state.memory.items():
             self._bytes.labels(name).set(size)
             self._entries.labels(name).set(entries)
+        for source, count in state.overrides.items():
+            self._overrides.labels(source).set(count)
 
     def text(self) -> bytes:
         """The exposition of all metrics, as CONTENT_TYPE."""

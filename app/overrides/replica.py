@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from app.loop.background import BackgroundTask, Surviving, periodically
+from app.overrides.overrides_file import OfFile
 from app.overrides.redis_overrides import (
     AuditEntry,
     ChangedMeanwhile,
@@ -26,22 +27,37 @@ EXPIRED_KEPT = 86_400.0
 
 _REMOVED_AT_ONCE = 20
 
+_NO_FILE: OfFile = {}
+
 _log = logging.getLogger(__name__)
 
 
+class FromFile(Exception):
+    """The file has this override, so nothing else may change it."""
+
+    def __init__(self, id_: str) -> None:
+        super().__init__(f"The override {id_!r} is in OVERRIDES_FILE: change it there.")
+
+
 class Overrides:
-    """The overrides in force: `table` is what decisions look up, `rows` has the same overrides by id, and who set them.
+    """The overrides in force: `table` is what decisions look up; `rows` are those of the store by id, and who set them.
 
     While the store is down, the last known ones stay in force: an outage of Redis does not open what an operator
     closed. `loaded` is false until they have been read once. `lost` is true while the store has none although it once
     had some, and this process never read them. Methods raise what those of RedisOverrides do.
+
+    `of_file` gives those of the file, which hold together with those of the store. An id that both have is the file's.
     """
 
-    def __init__(self, store: RedisOverrides, clock: Callable[[], float]) -> None:
-        self.table = Table()
+    def __init__(
+        self, store: RedisOverrides, clock: Callable[[], float], of_file: Callable[[], OfFile] = lambda: _NO_FILE
+    ) -> None:
         self.rows: dict[str, Row] = {}
         self.loaded = False
         self.lost = False
+        self._of_file = of_file
+        self._joined: tuple[Mapping[str, Row], OfFile] = (self.rows, _NO_FILE)
+        self._table = Table()
         self._store = store
         self._clock = clock
         self._version: OverridesVersion | None = None
@@ -49,15 +65,47 @@ class Overrides:
         self._foreign: set[str] = set()
         self._restorer = Restorer(store)
 
+    @property
+    def table(self) -> Table:
+        """All overrides in force, by scope; the same object until they change."""
+        rows, of_file = self.rows, self._of_file()
+        if self._joined[0] is not rows or self._joined[1] is not of_file:
+            self._joined = rows, of_file
+            self._table = Table({**{id_: row.override for id_, row in rows.items()}, **of_file}.values())
+        return self._table
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many there are of each source."""
+        of_file = len(self._of_file())
+        return {"api": len(self.table.by_id) - of_file, "file": of_file}
+
+    @property
+    def changes(self) -> int:
+        """How often the overrides of the store have been changed; 0 if it knows of no change."""
+        return 0 if self._version is None else self._version.number
+
+    def _check(self, id_: str) -> None:
+        if id_ in self._of_file():
+            raise FromFile(id_)
+
     async def put(self, override: Override, by: str) -> bool:
-        """Set the override, here at once and elsewhere within OVERRIDES_EVERY seconds; whether it is new."""
+        """Set the override, here at once and elsewhere within OVERRIDES_EVERY seconds; whether it is new.
+
+        Raises FromFile.
+        """
+        self._check(override.id)
         new = await self._store.put(override, by, self._clock())
         _log.info("%s set the override %s: %s %s", by, override.id, override.action.name, override.scope_text)
         await self.sync()
         return new
 
     async def remove(self, id_: str, by: str) -> bool:
-        """Remove the override, here at once and elsewhere within OVERRIDES_EVERY seconds; whether there was one."""
+        """Remove the override, here at once and elsewhere within OVERRIDES_EVERY seconds; whether there was one.
+
+        Raises FromFile.
+        """
+        self._check(id_)
         found = await self._store.remove(id_, by, self._clock())
         if found:
             _log.info("%s removed the override %s", by, id_)
@@ -125,7 +173,6 @@ class Overrides:
                 rows[id_] = kept
         if rows != self.rows:
             self.rows = rows
-            self.table = Table(row.override for row in rows.values())
         self._version = state.version
 
     async def _stands(self, state: OverridesState) -> bool:

@@ -19,6 +19,9 @@ from robots_core.robots.agents import Agent
 ActionName: TypeAlias = Literal["allow", "deny", "robots", "delay", "budget"]
 """The name of an action, as JSON and metrics have it."""
 
+OverrideSource: TypeAlias = Literal["api", "file"]
+"""Where an override comes from: a PUT, or OVERRIDES_FILE."""
+
 
 @dataclass(frozen=True, slots=True)
 class Allow:
@@ -76,6 +79,7 @@ class Override:
     reason: str
     expires_at: float | None
     shadow: bool
+    source: OverrideSource = "api"
 
     @property
     def scope_text(self) -> str:

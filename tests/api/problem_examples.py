@@ -107,6 +107,7 @@ async def problems(service: Service, store_url: str) -> dict[str, dict[str, Any]
                 await caller.send(head)
                 found[slug] = json.loads((await caller.end()).partition(b"\r\n\r\n")[2])
     found |= {slug: problem async for slug, problem in _about_keys(store_url)}
+    found["override-of-file"] = await _of_file(store_url)
     return {slug: found[slug] for slug in PROBLEMS}
 
 
@@ -147,6 +148,14 @@ async def _failing(service: Service) -> AsyncIterator[tuple[str, dict[str, Any]]
         yield "store-down", await _asked(service, "GET", "/v1/overrides/audit", {})
     with patch.object(services.lifecycle, "phase", Phase.STARTING):
         yield "not-ready", await _asked(service, "GET", "/readyz", {})
+
+
+async def _of_file(store_url: str) -> dict[str, Any]:
+    with NamedTemporaryFile("w") as file:
+        print(json.dumps({"id": "a", **OVERRIDE}), file=file, flush=True)
+        async with running(store_url, overrides_file=Path(file.name)) as service:
+            service.client.headers["X-Request-ID"] = "0123456789ab-1"
+            return await _asked(service, "PUT", "/v1/overrides/a", OVERRIDE)
 
 
 async def _about_keys(store_url: str) -> AsyncIterator[tuple[str, dict[str, Any]]]:

@@ -8,29 +8,13 @@ from redis.asyncio import Redis
 from app.cache.result import CacheResult
 from app.cache.robots_cache import RobotsCache
 from app.overrides.redis_overrides import OVERRIDES_LIMIT
-from tests.api.service import Service, counted, running
+from tests.api.overriding import LATER, RULES, listed, put
+from tests.api.service import counted, running
 from tests.faults.until import until
 from tests.origins import serve, text
 from tests.valkey import process_of, stopped
 
 pytestmark = pytest.mark.usefixtures("store_client")
-
-RULES = "User-agent: *\nDisallow: /private/\nCrawl-delay: 2\n\nSitemap: https://h.example/s.xml\n"
-LATER = "2026-11-21T19:00:00Z"
-
-
-async def put(service: Service, id_: str = "one", status: int = 201, **members: Any) -> dict[str, Any]:
-    body = {"scope": "127.0.0.1", "action": "deny", "reason": "They asked us to.", **members}
-    response = await service.client.put(f"/v1/overrides/{id_}", json=body)
-    assert response.status_code == status, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
-
-
-async def listed(service: Service, **query: object) -> list[str]:
-    response = await service.client.get("/v1/overrides", params={name: str(value) for name, value in query.items()})
-    assert response.status_code == 200, response.text
-    return [one["id"] for one in response.json()["overrides"]]
 
 
 async def test_deny_closes_an_origin_and_is_named(store_url: str) -> None:
@@ -47,6 +31,7 @@ async def test_deny_closes_an_origin_and_is_named(store_url: str) -> None:
             "reason": "They asked us to.",
             "expires_at": LATER,
             "shadow": False,
+            "source": "api",
         }
         assert answer["robots"]["outcome"] == "successful"
         assert await counted(service, "robots_overrides_applied_total", action="deny") == 1
@@ -63,7 +48,11 @@ async def test_a_record_may_be_sent_as_it_is_read(store_url: str) -> None:
             422,
             "id is 'one', and the path has 'two': leave it out, or send the same.",
         )
-        assert await counted(service, "robots_overrides") == 1
+        assert await counted(service, "robots_overrides", source="api") == 1
+        assert await counted(service, "robots_overrides_changes") == 1
+        await service.client.delete("/v1/overrides/one")
+        assert await counted(service, "robots_overrides", source="api") == 0
+        assert await counted(service, "robots_overrides_changes") == 2
 
 
 async def test_allow_opens_a_closed_origin_and_keeps_its_pace(store_url: str) -> None:
@@ -271,6 +260,7 @@ async def test_override_is_returned_in_normal_form(store_url: str) -> None:
             "expired": False,
             "updated_at": "2026-11-21T18:30:00Z",
             "updated_by": "operator",
+            "source": "api",
         }
         assert (await service.client.get("/v1/overrides/one")).json() == stored
         assert (await service.client.get("/v1/overrides/other")).status_code == 404

@@ -63,6 +63,26 @@ async def test_overrides_are_set_listed_and_removed(store_url: str, store_client
         assert len((await operate("list", *server)).out.splitlines()) == 1
 
 
+async def test_overrides_of_the_file_are_listed_and_not_exported(
+    store_url: str, store_client: Redis, tmp_path: Path
+) -> None:
+    """The export of a service is a file of overrides for another one."""
+    file = tmp_path / "overrides.jsonl"
+    async with service(store_url) as url:
+        set_up = ("--scope", "a.example", "--action", "deny", *WHY, "--server", url)
+        assert (await operate("set", "a", *set_up)).code == 0
+        exported = await operate("export", "--server", url)
+        file.write_text(exported.out)
+        assert (await operate("remove", "a", "--server", url)).code == 0
+    async with service(store_url, OVERRIDES_FILE=str(file)) as url:
+        assert (await operate("export", "--server", url)).out == ""
+        listed = await operate("list", "--server", url)
+        assert listed.out == "a  deny for all crawlers on a.example: They asked us to. [OVERRIDES_FILE]\n"
+        removed = await operate("remove", "a", "--server", url)
+        assert (removed.code, removed.out) == (3, "")
+        assert "answers 409: The override 'a' is in OVERRIDES_FILE: change it there." in removed.err
+
+
 async def test_overrides_list_goes_on_to_the_next_page(store_url: str, store_client: object) -> None:
     async with service(store_url) as url:
         many = [f"o-{number:03}" for number in range(102)]

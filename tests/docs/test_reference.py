@@ -79,6 +79,7 @@ def test_every_example_of_a_setting_is_valid() -> None:
         "ARCHIVE",
         "DECISION_LOG",
         "DECISION_LOG_KEY_FILE",
+        "OVERRIDES_FILE",
         "RECHECK_FILE",
         "REDIS_PASSWORD_FILE",
         "SECRETS_DIR",

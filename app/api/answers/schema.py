@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from app.cache.result import Source
 from app.edge.facts import EdgeState
+from app.overrides.table import OverrideSource
 from robots_core.purposes.judge import PurposeState
 from robots_core.purposes.policy import Purpose
 from robots_core.robots.verdict import Permission, Reason
@@ -171,6 +172,7 @@ class OverrideOut(BaseModel):
     reason: str
     expires_at: str | None
     shadow: bool
+    source: OverrideSource = Field(description="Where it comes from: `PUT /v1/overrides/{id}`, or OVERRIDES_FILE.")
 
 
 class RobotsOut(BaseModel):

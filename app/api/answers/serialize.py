@@ -275,6 +275,7 @@ def _override(found: Matching, *, shadows: bool) -> OverrideOut | None:
         reason=override.reason,
         expires_at=None if override.expires_at is None else instant(override.expires_at),
         shadow=override.shadow,
+        source=override.source,
     )
 
 

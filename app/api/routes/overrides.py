@@ -20,9 +20,9 @@ from app.overrides.override_json import (
     read_override,
     write_override,
 )
-from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry, ChangedMeanwhile, ManyOverrides, Row
-from app.overrides.replica import Overrides
-from app.overrides.table import ActionName, Override
+from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry, ChangedMeanwhile, ManyOverrides
+from app.overrides.replica import FromFile, Overrides
+from app.overrides.table import ActionName, Override, OverrideSource
 from app.store.guarded_client import StoreDown
 from app.times import instant
 from robots_core.dates import END_OF_TIME
@@ -64,10 +64,11 @@ class OverrideIn(RequestModel):
     expired: bool | None = Field(None, description="Ignored: `expires_at` decides.")
     updated_at: InstantText | None = Field(None, description="Ignored: the time of this request counts.")
     updated_by: str | None = Field(None, description="Ignored: the sender of this request counts.")
+    source: OverrideSource | None = Field(None, description="Ignored: this request sets it in the store.")
 
 
 class OverrideRecordOut(BaseModel):
-    """A stored override. An expired one is listed for a day, then removed."""
+    """An override. A stored one that has expired is listed for a day, then removed."""
 
     id: str
     scope: str
@@ -80,8 +81,9 @@ class OverrideRecordOut(BaseModel):
     expires_at: str | None
     shadow: bool
     expired: bool
-    updated_at: str
-    updated_by: str
+    updated_at: str | None = Field(description="When it was last set; null for one of OVERRIDES_FILE.")
+    updated_by: str | None = Field(description="Who set it; null for one of OVERRIDES_FILE.")
+    source: OverrideSource = Field(description="Where it comes from: a PUT, or OVERRIDES_FILE.")
 
 
 class OverridesOut(BaseModel):
@@ -137,7 +139,7 @@ async def overrides(
     page = _page(wanted[start:], limit)
     rest = len(wanted) > start + len(page)
     now = services.now().timestamp()
-    records = [_record(replica.rows[one.id], now) for one in page]
+    records = [_record(one, replica, now) for one in page]
     return OverridesOut(overrides=records, next=page[-1].id if rest else None, degraded=degraded)
 
 
@@ -159,11 +161,12 @@ async def audit(
 async def override(request: Request, _operator: Operator, id_: Id) -> OverrideRecordOut:
     """Get one override."""
     services = services_of(request)
-    await _synced(services.overrides)
-    row = services.overrides.rows.get(id_)
-    if row is None:
+    replica = services.overrides
+    await _synced(replica)
+    found = replica.table.by_id.get(id_)
+    if found is None:
         raise _not_found(id_)
-    return _record(row, services.now().timestamp())
+    return _record(found, replica, services.now().timestamp())
 
 
 @router.put(
@@ -189,15 +192,17 @@ async def put_override(
     replica = services.overrides
     try:
         new = await replica.put(wanted, operator)
+    except FromFile as error:
+        raise Problem(409, "override-of-file", str(error)) from None
     except ManyOverrides as error:
         raise Problem(409, "too-many-overrides", str(error)) from None
     except ChangedMeanwhile as error:
         raise Problem(409, "edit-conflict", f"{error} Read it again, then retry.") from None
     response.status_code = 201 if new else 200
-    row = replica.rows.get(id_)
-    if row is None or row.override != wanted:
+    found = replica.table.by_id.get(id_)
+    if found != wanted:
         raise Problem(409, "edit-conflict", f"The override {id_!r} was set, then changed by another request.")
-    return _record(row, now)
+    return _record(found, replica, now)
 
 
 @router.delete("/v1/overrides/{id}", status_code=204, responses={**documented(403, 404, 409, 422, 503)})
@@ -206,6 +211,8 @@ async def delete_override(request: Request, operator: Operator, id_: Id) -> None
     services = services_of(request)
     try:
         found = await services.overrides.remove(id_, operator)
+    except FromFile as error:
+        raise Problem(409, "override-of-file", str(error)) from None
     except ChangedMeanwhile as error:
         raise Problem(409, "edit-conflict", f"{error} Read it again, then retry.") from None
     if not found:
@@ -244,13 +251,15 @@ def _override_from(id_: str, body: OverrideIn) -> Override:
         raise bad_value(error.field, error.value, str(error), "bad-override") from None
 
 
-def _record(row: Row, now: float) -> OverrideRecordOut:
+def _record(override: Override, replica: Overrides, now: float) -> OverrideRecordOut:
+    row = replica.rows.get(override.id) if override.source == "api" else None
     return OverrideRecordOut(
-        **_readable(write_override(row.override)),
-        id=row.override.id,
-        expired=row.override.expired(now),
-        updated_at=instant(row.updated_at),
-        updated_by=row.updated_by,
+        **_readable(write_override(override)),
+        id=override.id,
+        expired=override.expired(now),
+        updated_at=None if row is None else instant(row.updated_at),
+        updated_by=None if row is None else row.updated_by,
+        source=override.source,
     )
 
 

@@ -68,7 +68,8 @@ app.kubernetes.io/component: store
 {{- $settings := dict
   "PACE_INSTANCES" (include "robots.instances" .)
   "RECHECK_FILE" "/etc/robots/recheck/recheck.toml"
-  "AGENTS_FILE" "/etc/robots/agents/agents.toml" }}
+  "AGENTS_FILE" "/etc/robots/agents/agents.toml"
+  "OVERRIDES_FILE" "/etc/robots/overrides/overrides.jsonl" }}
 {{- if .Values.valkey.enabled }}
   {{- $host := printf "%s-valkey.%s.svc.%s" (include "robots.fullname" .) .Release.Namespace .Values.clusterDomain }}
   {{- $_ := set $settings "REDIS_URL" (printf "redis://%s:6379" $host) }}

@@ -51,7 +51,7 @@ def add(parser: Parser) -> None:
     setting.add_argument("--shadow", action="store_true", help="count what it would change, but change nothing")
     removing = what.add_parser("remove", help="remove an override")
     removing.add_argument("id", metavar="ID", help="its id")
-    exporting = what.add_parser("export", help="print all overrides as JSON, one a line, for a backup")
+    exporting = what.add_parser("export", help="print those of the store as JSON, one a line, for a backup")
     importing = what.add_parser("import", help="set the overrides of an export; others stay")
     importing.add_argument("file", metavar="FILE", help="what export has printed; - for stdin")
     for each in (listing, setting, removing, exporting, importing):
@@ -72,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
                 _print(record, as_json=arguments.json)
             case "export":
                 for record in _all(service, None):
-                    _print(record, as_json=True)
+                    if record.get("source") != "file":
+                        _print(record, as_json=True)
             case "import":
                 _import(service, arguments.file)
             case _:
@@ -165,5 +166,8 @@ def _print(record: Mapping[str, Any], *, as_json: bool) -> None:
     until = "" if record["expires_at"] is None else f", until {record['expires_at']}"
     state = " (shadow)" if record["shadow"] else " (expired)" if record["expired"] else ""
     effect = f"{record['action']}{delay}{budget} for {agents} on {record['scope']}{until}{state}"
-    line = f"{record['id']}  {effect}: {record['reason']} [{record['updated_by']}, {record['updated_at']}]"
+    # A service of an earlier release has no file of overrides.
+    of_file = record.get("source") == "file"
+    origin = "OVERRIDES_FILE" if of_file else f"{record['updated_by']}, {record['updated_at']}"
+    line = f"{record['id']}  {effect}: {record['reason']} [{origin}]"
     sys.stdout.write(printable(line) + "\n")
