@@ -9,9 +9,10 @@ A frozen object that becomes part of a cycle later is never freed. In a quiet mo
 and LEAST keeps collections rare.
 
 A few objects in a cycle may refer to much memory, such as parsed files. So a full collection also runs whenever the
-process has grown by GROWTH, even in the middle of requests, and in the first quiet moment after it has. That one
-freezes nothing. The C library keeps freed memory that lies between parts in use; it is then asked to return it to the
-system: after hostile batches it was half of the process.
+process has grown by GROWTH, even in the middle of requests, and in quiet moments as long as it is larger by as much
+than it was in the smallest one: a moment may be quiet because all requests wait, with what they hold. That one freezes
+nothing. The C library keeps freed memory that lies between parts in use; it is then asked to return it to the system:
+after hostile batches it was half of the process.
 
 Python starts a collection of young objects when 700 more were allocated than freed. A full cache frees as much as it
 allocates, so young objects would come to include everything in it, and their collection would take as long as one of
@@ -34,6 +35,9 @@ LEAST, MOST = 300.0, 3600.0
 
 GROWTH = 64 * 1024 * 1024
 """Bytes of memory by which the process may grow between two full collections."""
+
+QUIET_EVERY = 30.0
+"""Minimum seconds between two full collections in quiet moments of a process that is larger than it was."""
 
 YOUNG_EVERY = 0.25
 """Seconds between two collections of young objects, each of which takes a few milliseconds."""
@@ -71,6 +75,7 @@ async def collected_when_quiet(
     *,
     least: float = LEAST,
     most: float = MOST,
+    quiet_every: float = QUIET_EVERY,
     every: float = 1.0,
     young_every: float = YOUNG_EVERY,
     cpu_seconds: Callable[[], float] = time.process_time,
@@ -83,7 +88,7 @@ async def collected_when_quiet(
     before = gc.get_threshold()
     collect()
     gc.set_threshold(before[0], before[1], _NEVER)
-    full = _FullCollections(least, most, every, cpu_seconds, memory)
+    full = _FullCollections(least, most, quiet_every, every, cpu_seconds, memory)
     try:
         async with (
             periodically(BackgroundTask.COLLECTIONS, _collect_young, young_every),
@@ -103,31 +108,44 @@ class _FullCollections:
     """When all objects were collected last, and the memory in use since then; see collected_when_quiet."""
 
     def __init__(
-        self, least: float, most: float, every: float, cpu_seconds: Callable[[], float], memory: Callable[[], int]
+        self,
+        least: float,
+        most: float,
+        quiet_every: float,
+        every: float,
+        cpu_seconds: Callable[[], float],
+        memory: Callable[[], int],
     ) -> None:
         self._least = least
         self._most = most
+        self._quiet_every = quiet_every
         self._every = every
         self._cpu_seconds = cpu_seconds
         self._memory = memory
         self._now = asyncio.get_running_loop().time
         self._collected_at, self._resident = self._now(), memory()
-        self._quiet_resident = self._resident
+        self._smallest = self._resident  # after a collection
+        self._quiet_from = self._now()  # whence the next one in a quiet moment is due if the process is larger
 
     async def collect_if_due(self) -> None:
         """See how much the process works for a while, and collect if that is due."""
         begun, before = self._now(), self._cpu_seconds()
         await asyncio.sleep(self._every)
-        quiet = self._cpu_seconds() - before <= QUIET_SHARE * (self._now() - begun)
-        waited = self._now() - self._collected_at
+        now = self._now()
+        quiet = self._cpu_seconds() - before <= QUIET_SHARE * (now - begun)
+        waited = now - self._collected_at
         if waited >= self._most or (quiet and waited >= self._least):
-            collect()
-            return_free_memory()
-            self._collected_at, self._resident = self._now(), self._memory()
-            self._quiet_resident = min(self._quiet_resident, self._resident)
-        elif self._memory() > (self._quiet_resident if quiet else self._resident) + GROWTH:
-            gc.collect()
-            return_free_memory()
-            self._resident = self._memory()
-            if quiet:
-                self._quiet_resident = self._resident
+            self._collected_at = now
+            self._collect(collect)
+        elif self._memory() > self._resident + GROWTH:
+            self._quiet_from = now
+            self._collect(gc.collect)
+        elif quiet and now >= self._quiet_from and self._memory() > self._smallest + GROWTH:
+            self._quiet_from = now + self._quiet_every
+            self._collect(gc.collect)
+
+    def _collect(self, how: Callable[[], object]) -> None:
+        how()
+        return_free_memory()
+        self._resident = self._memory()
+        self._smallest = min(self._smallest, self._resident)
