@@ -52,6 +52,7 @@ def garbage() -> Iterator[list[object]]:
 
 LONGEST = """
 docs/test_examples.py wheel/test_wheel.py clients/test_scrapy.py clients/test_wheel.py clients/test_conformance.py
+clients/test_crawls.py clients/test_crawlee_queue.py
 clients/test_javascript.py faults/test_loop_blocking.py api/test_schema.py browser/test_accessibility.py
 faults/test_hostile_origins.py faults/test_ending.py pacing/test_key_shares.py robots/test_linear.py
 api/test_trial_rows.py clients/test_unreachable.py clients/test_bundle_answers.py clients/test_java.py

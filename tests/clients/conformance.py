@@ -39,19 +39,19 @@ _PAUSE = 0.01
 """Seconds by which a timer may be early."""
 
 
-def _filled(value: Any, names: Mapping[str, Any]) -> Any:
+def filled(value: Any, names: Mapping[str, Any]) -> Any:
     """The value with each "{name}" replaced, in texts and as a whole; `with` adds members to what it stands beside."""
     if isinstance(value, str):
         if value[1:-1] in names and value == f"{{{value[1:-1]}}}":
             return names[value[1:-1]]
         return re.sub(r"\{([a-z_]+)\}", lambda found: str(names.get(found[1], found[0])), value)
     if isinstance(value, list):
-        return [_filled(item, names) for item in value]
+        return [filled(item, names) for item in value]
     if isinstance(value, dict):
-        filled = {key: _filled(item, names) for key, item in value.items()}
-        if "like" in filled:
-            return {**_filled(names[filled.pop("like")], names), **filled}
-        return filled
+        members = {key: filled(item, names) for key, item in value.items()}
+        if "like" in members:
+            return {**filled(names[members.pop("like")], names), **members}
+        return members
     return value
 
 
@@ -67,8 +67,8 @@ def _expanded(file: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {
                 "name": "-".join([sweep["name"], failure["name"], *chosen.values(), called]),
                 "client": {**sweep.get("client", {}), **chosen},
-                "exchanges": _filled(sweep["exchanges"], names),
-                "calls": [{**call["call"], "expect": _filled(sweep["expect"], names)}],
+                "exchanges": filled(sweep["exchanges"], names),
+                "calls": [{**call["call"], "expect": filled(sweep["expect"], names)}],
                 "stopped": failure.get("stopped", False),
             }
 
@@ -126,6 +126,48 @@ def case_names() -> set[str]:
     return {case["name"] for case in _expanded(json.loads(FILE.read_text()))}
 
 
+class Script:
+    """Requests and their answers, in their order, and what was asked in place of them, as sentences in `wrong`."""
+
+    def __init__(self, exchanges: list[Any], processes: set[str]) -> None:
+        self._exchanges = exchanges
+        self._asked = 0
+        self._processes = processes
+        self._wrong: list[str] = []
+        self.collected: list[Any] = []
+
+    async def play(self, exchange: Exchange, path: str, fields: Mapping[str, str], body: bytes) -> None:
+        """Compare a request with the script, and answer it."""
+        if path == "/v1/permits/outcomes":
+            items = json.loads(body)["items"]
+            self.collected += items
+            await answer(exchange, {"json": {"outcomes": [{"released": False, "backoff": None}] * len(items)}})
+            return
+        if not self._exchanges:
+            self._wrong.append(f"an unexpected request: {exchange.head!r}")
+            return
+        last = self._asked >= len(self._exchanges)
+        step = self._exchanges[min(self._asked, len(self._exchanges) - 1)]
+        self._asked += 1
+        if last and not step.get("answer", {}).get("repeat"):
+            self._wrong.append(f"one more request: {path} {body[:200]!r}")
+        asks = step.get("asks", {})
+        self._wrong += request_lacks(asks, exchange.head.split(b" ", 1)[0].decode(), path, fields, body)
+        if {**asks, **asks.get("members", {}), **asks.get("has", {})}.get("caller") == PROCESS:
+            self._processes.add(json.loads(body).get("caller"))
+        await answer(exchange, step.get("answer", {}))
+
+    def differences(self) -> list[str]:
+        """What differs from the script."""
+        missing = [step for step in self._exchanges[self._asked :] if not step.get("answer", {}).get("repeat")]
+        wrong = list(self._wrong)
+        if missing:
+            wrong.append(f"{self._asked} requests: {missing} are missing")
+        if len(self._processes) > 1:
+            wrong.append(f"one process has several names: {self._processes}")
+        return wrong
+
+
 class Case:
     """One case, and what has been asked of it."""
 
@@ -135,12 +177,8 @@ class Case:
         self.name: str = case["name"]
         self.service = f"{stopped if case.get('stopped') else url}/{self.name}"
         names = {**answers, "site": f"{self.name}.example", "service": self.service}
-        self._case = _filled(case, names)
-        self._exchanges: list[Any] = self._case.get("exchanges", [])
-        self._asked = 0
-        self._collected: list[Any] = []
-        self._wrong: list[str] = []
-        self._processes = processes
+        self._case = filled(case, names)
+        self.script = Script(self._case.get("exchanges", []), processes)
         self.played = False
 
     @property
@@ -155,38 +193,12 @@ class Case:
         calls = [{key: value for key, value in call.items() if key != "expect"} for call in self._case["calls"]]
         return {"name": self.name, "service": self.service, "client": client, "calls": calls}
 
-    async def play(self, exchange: Exchange, path: str, fields: Mapping[str, str], body: bytes) -> None:
-        """Compare a request with the script, and answer it."""
-        if path == "/v1/permits/outcomes":
-            items = json.loads(body)["items"]
-            self._collected += items
-            await _answer(exchange, {"json": {"outcomes": [{"released": False, "backoff": None}] * len(items)}})
-            return
-        if not self._exchanges:
-            self._wrong.append(f"an unexpected request: {exchange.head!r}")
-            return
-        last = self._asked >= len(self._exchanges)
-        step = self._exchanges[min(self._asked, len(self._exchanges) - 1)]
-        self._asked += 1
-        if last and not step.get("answer", {}).get("repeat"):
-            self._wrong.append(f"one more request: {path} {body[:200]!r}")
-        asks = step.get("asks", {})
-        self._wrong += _request_lacks(asks, exchange.head.split(b" ", 1)[0].decode(), path, fields, body)
-        if asks.get("members", {}).get("caller") == PROCESS:
-            self._processes.add(json.loads(body).get("caller"))
-        await _answer(exchange, step.get("answer", {}))
-
     def differences(self, results: list[Any], log: list[str]) -> list[str]:
         """What differs from the case."""
         self.played = True
-        wrong = list(self._wrong)
-        if len(self._processes) > 1:
-            wrong.append(f"one process has several names: {self._processes}")
-        missing = [step for step in self._exchanges[self._asked :] if not step.get("answer", {}).get("repeat")]
-        if missing:
-            wrong.append(f"{self._asked} requests: {missing} are missing")
-        if "collected" in self._case and not _same(self._case["collected"], self._collected):
-            wrong.append(f"collected outcomes: {self._collected}")
+        wrong = self.script.differences()
+        if "collected" in self._case and not _same(self._case["collected"], self.script.collected):
+            wrong.append(f"collected outcomes: {self.script.collected}")
         calls = self._case["calls"]
         if len(results) != len(calls):
             wrong.append(f"{len(results)} results, not {len(calls)}")
@@ -212,9 +224,10 @@ class Case:
             yield f"the message does not name the service: {message!r}"
 
 
-def _request_lacks(
+def request_lacks(
     asks: Mapping[str, Any], method: str, path: str, fields: Mapping[str, str], body: bytes
 ) -> Iterator[str]:
+    """What a request lacks of what is expected."""
     parts = urlsplit(path)
     if asks.get("method", method) != method or asks.get("path", parts.path) != parts.path:
         yield f"{method} {parts.path}, not {asks}"
@@ -227,14 +240,29 @@ def _request_lacks(
             yield f"{name} is {fields.get(name)!r}, not {value!r}"
     if "members" in asks and not _same(asks["members"], json.loads(body)):
         yield f"the members are {body!r}, not {asks['members']}"
+    if "has" in asks:
+        members = json.loads(body)
+        yield from (
+            f"{name} is {members.get(name)!r}"
+            for name, value in asks["has"].items()
+            if not _same(value, members.get(name))
+        )
     if "lines" in asks:
         lines = [json.loads(line) for line in body.splitlines()]
         if not _same(asks["lines"], lines):
             yield f"the lines are {lines}, not {asks['lines']}"
 
 
-async def _answer(exchange: Exchange, answer: Mapping[str, Any]) -> None:
-    fault = answer.get("fault")
+async def received(exchange: Exchange) -> tuple[dict[str, str], bytes]:
+    """The header fields of a request, by lower-case name, and its body."""
+    lines = exchange.head.decode("latin-1").split("\r\n")[1:]
+    fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
+    return fields, await exchange.receive(int(fields.get("content-length", 0)))
+
+
+async def answer(exchange: Exchange, said: Mapping[str, Any]) -> None:
+    """Answer a request as the file says."""
+    fault = said.get("fault")
     if fault == "reset":
         exchange.reset()
         return
@@ -244,10 +272,10 @@ async def _answer(exchange: Exchange, answer: Mapping[str, Any]) -> None:
     if fault == "silence":
         await exchange.stall()
         return
-    content = _content(answer)
+    content = _content(said)
     fields = {"Content-Length": str(len(content) + (100 if fault else 0)), "Connection": "close"}
-    sent = {"Content-Type": "application/json", **fields, **answer.get("headers", {})}
-    await exchange.send(head(answer.get("status", 200), sent) + content)
+    sent = {"Content-Type": "application/json", **fields, **said.get("headers", {})}
+    await exchange.send(head(said.get("status", 200), sent) + content)
     if fault == "slow":
         await exchange.stall()
 
@@ -286,19 +314,17 @@ class Conformance:
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer a request."""
-        lines = exchange.head.decode("latin-1").split("\r\n")[1:]
-        fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
-        body = await exchange.receive(int(fields.get("content-length", 0)))
+        fields, body = await received(exchange)
         _, name, *rest = exchange.path.split("/", 2)
         if name != "cases":
-            await self.cases[name].play(exchange, f"/{rest[0]}", fields, body)
+            await self.cases[name].script.play(exchange, f"/{rest[0]}", fields, body)
             return
         said: Any = [case.public() for case in self.cases.values()]
         if rest:
             given = json.loads(body)
             said = self.cases[rest[0]].differences(given["results"], given["log"])
             _note(rest[0])
-        await _answer(exchange, {"json": said})
+        await answer(exchange, {"json": said})
 
 
 def _note(name: str) -> None:

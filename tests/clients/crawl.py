@@ -39,6 +39,7 @@ class Crawl(Spider):
     fetched: list[str]
     versions: dict[str, str | None]
     failed: dict[str, str]
+    messages: dict[str, str]
 
     async def start(self) -> AsyncIterator[Any]:
         for url in self.urls():
@@ -83,6 +84,7 @@ class Crawl(Spider):
     def fails(self, failure: Failure) -> None:
         url: str = failure.request.url  # type: ignore[attr-defined]
         self.failed[url] = type(failure.value).__name__
+        self.messages[url] = str(failure.value)
 
 
 def main() -> None:
@@ -90,12 +92,12 @@ def main() -> None:
     plan = json.loads(sys.argv[1])
     if not plan.get("garbage", True):
         gc.disable()
-    Crawl.plan, Crawl.fetched, Crawl.failed, Crawl.versions = plan, [], {}, {}
+    Crawl.plan, Crawl.fetched, Crawl.failed, Crawl.messages, Crawl.versions = plan, [], {}, {}, {}
     process = CrawlerProcess({**SETTINGS, **plan["settings"]}, install_root_handler=True)
     crawler = process.create_crawler(Crawl)
     process.crawl(crawler).addErrback(lambda failure: sys.stderr.write(failure.getTraceback()))
     process.start()
-    crawled = {"fetched": Crawl.fetched, "failed": Crawl.failed, "versions": Crawl.versions}
+    crawled = {"fetched": Crawl.fetched, "failed": Crawl.failed, "messages": Crawl.messages, "versions": Crawl.versions}
     result = {**crawled, "stats": crawler.stats.get_stats()}
     print(json.dumps(result, default=str))  # noqa: T201
 

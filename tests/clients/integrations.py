@@ -23,12 +23,24 @@ Service: TypeAlias = dict[str, Any]
 """Arguments of an integration: the URL of the service, and options."""
 
 
+class Failed(str):
+    """The name of an error."""
+
+    message: str
+
+
+def _failed(error: PermitError) -> Failed:
+    failed = Failed(type(error).__name__)
+    failed.message = str(error)
+    return failed
+
+
 async def _gathered(get: Callable[[str], Awaitable[int]], urls: list[str]) -> dict[str, int | str]:
     async def one(url: str) -> int | str:
         try:
             return await get(url)
         except PermitError as error:
-            return type(error).__name__
+            return _failed(error)
 
     return dict(zip(urls, await asyncio.gather(*map(one, urls)), strict=True))
 
@@ -38,7 +50,7 @@ def _in_threads(get: Callable[[str], int], urls: list[str]) -> dict[str, int | s
         try:
             return get(url)
         except PermitError as error:
-            return type(error).__name__
+            return _failed(error)
 
     with ThreadPoolExecutor(len(urls)) as threads:
         return dict(zip(urls, threads.map(one, urls), strict=True))
@@ -119,7 +131,9 @@ async def _by_client(service: Service, urls: list[str]) -> dict[str, int | str]:
         async def get(url: str) -> int:
             async with client.permit(url) as permit:
                 response = await pages.get(url)
-                permit.report(response.status_code, response.headers.get("Retry-After"))
+                permit.report(
+                    response.status_code, response.headers.get("Retry-After"), response.headers.get("crawler-price")
+                )
             return response.status_code
 
         return await _gathered(get, urls)
@@ -133,7 +147,9 @@ def _by_client_threads(service: Service, urls: list[str]) -> dict[str, int | str
         def get(url: str) -> int:
             with client.permit(url) as permit:
                 response = pages.get(url)
-                permit.report(response.status_code, response.headers.get("Retry-After"))
+                permit.report(
+                    response.status_code, response.headers.get("Retry-After"), response.headers.get("crawler-price")
+                )
             return response.status_code
 
         return _in_threads(get, urls)

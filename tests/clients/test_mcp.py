@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -10,12 +9,10 @@ from typing import Any, TypeAlias
 
 import httpx2
 import pytest
-from mcp import StdioServerParameters
 from mcp.client import Client
-from mcp.client.stdio import stdio_client
 
-from tests.clients.commands import WORDS, command, run
-from tests.clients.crawling import ROOT, environment
+from tests.clients.agents import over_stdio
+from tests.clients.commands import command, run
 from tests.clients.permitting import Permitting, allow
 from tests.clients.site import Site, new_address
 from tests.engines import free_port
@@ -37,14 +34,6 @@ Visit-time: 0600-0845
 Sitemap: https://www.example.com/sitemap.xml
 License: https://www.example.com/licence.xml
 """
-
-
-@asynccontextmanager
-async def over_stdio(*arguments: str) -> AsyncIterator[Client]:
-    words = [*WORDS[1:], "mcp", *arguments]
-    started = StdioServerParameters(command=sys.executable, args=words, cwd=ROOT, env=dict(environment()))
-    async with Client(stdio_client(started)) as client:
-        yield client
 
 
 @asynccontextmanager

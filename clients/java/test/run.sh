@@ -7,11 +7,9 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 # All of these run for seconds: to optimize less takes a third of the CPU time away.
 quick="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-export MAVEN_OPTS="$quick" JAVAC="javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC"
+export MAVEN_OPTS="$quick"
 mvn --offline --quiet --file "$here/pom.xml" validate
-sh "$here/build.sh" "$out/robots-decisions.jar"
-find "$here/test" -name "*.java" >"$out/sources"
-$JAVAC -Xlint:all,-processing -Werror --release 17 -encoding UTF-8 -cp "$out/robots-decisions.jar:$libraries" -d "$out/classes" "@$out/sources"
+sh "$here/test/compile.sh" "$out"
 tests=$(cd "$here/test" && find . -name '*Test.java' | sed -e 's|^\./||' -e 's|/|.|g' -e 's|\.java$||' | sort)
 cd "$here/../.."
 # shellcheck disable=SC2086

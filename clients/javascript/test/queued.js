@@ -5,11 +5,11 @@ import { CheerioCrawler, Configuration, RequestQueue, log } from 'crawlee';
 import { Client } from 'robots-decisions';
 import { permitHooks } from 'robots-decisions/crawlee';
 
-const { service, storage, urls, key, concurrency = 10, lockSecs, ...options } = JSON.parse(process.argv[2]);
+const { service, storage, urls, key, client: asked, concurrency = 10, lockSecs, ...options } = JSON.parse(process.argv[2]);
 log.setLevel(log.LEVELS.WARNING);
 const [fetched, failed] = [[], []];
 const configuration = new Configuration({ purgeOnStart: false, storageClientOptions: { localDataDirectory: storage } });
-const client = new Client(service, { agent: 'ExampleBot', key });
+const client = new Client(service, { agent: 'ExampleBot', key, ...asked });
 const hooks = permitHooks(client, options);
 const requestQueue = await RequestQueue.open(null, { config: configuration });
 const crawler = new CheerioCrawler(
@@ -23,7 +23,7 @@ const crawler = new CheerioCrawler(
     minConcurrency: concurrency,
     maxConcurrency: concurrency,
     requestHandler: async ({ request }) => void fetched.push(request.url),
-    failedRequestHandler: async ({ request }, error) => void failed.push([request.url, error.message]),
+    failedRequestHandler: async ({ request }, error) => void failed.push([request.url, error.message, error.name]),
   },
   configuration,
 );

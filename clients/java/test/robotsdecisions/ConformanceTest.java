@@ -103,10 +103,11 @@ public class ConformanceTest {
         return differences.stream().map(difference -> name + ": " + difference).toList();
     }
 
-    private static Client client(String service, Map<String, ?> options) {
-        Client.Builder builder = Client.builder(service).http(HTTP);
+    /** A client with these options, by their names in the file. */
+    static Client client(String service, Map<?, ?> options) {
+        Client.Builder builder = Client.builder(service).agent("ExampleBot").http(HTTP);
         options.forEach((name, value) -> {
-            switch (name) {
+            switch ((String) name) {
                 case "agent" -> builder.agent(names(value));
                 case "purpose" -> builder.purpose(names(value));
                 case "enforce" -> builder.enforce((Boolean) value);
@@ -117,7 +118,7 @@ public class ConformanceTest {
                 case "caller" -> builder.caller((String) value);
                 case "sign" -> builder.sign((Boolean) value);
                 case "unreachable" -> builder.unreachable(Unreachable.valueOf(((String) value).toUpperCase(java.util.Locale.ROOT)));
-                default -> throw new IllegalArgumentException(name);
+                default -> throw new IllegalArgumentException((String) name);
             }
         });
         return builder.build();

@@ -298,15 +298,18 @@ async def report(
     price: Annotated[
         str | None, Field(min_length=1, max_length=100, description="The crawler-price header of a 402, if it had one.")
     ] = None,
+    url: Annotated[
+        str | None, Field(max_length=URL_CHARS, description="The whole URL of the page, if it had a crawler-price.")
+    ] = None,
     seconds: Annotated[float | None, Field(ge=0, le=86_400, description="How long the response took.")] = None,
     not_fetched: Annotated[bool, Field(description="The page was not fetched: the slot becomes free.")] = False,
 ) -> Reported:
     """Report what came of the fetch that a permit of reserve was for. After a 429 or 503, everybody leaves the site
     alone for a while."""
-    given = {"status": status, "retry_after": retry_after, "elapsed": seconds, "price": price}
+    given = {"status": status, "retry_after": retry_after, "elapsed": seconds, "price": price, "url": url}
     if not_fetched and any(value is not None for value in given.values()):
         raise ToolError(
-            "Pass not_fetched alone: a page that was not fetched has no status, retry_after, price or seconds."
+            "Pass not_fetched alone: a page that was not fetched has no status, retry_after, price, url or seconds."
         )
     message = RELEASED if not_fetched else {name: value for name, value in given.items() if value is not None}
     it = context.request_context.lifespan_context
