@@ -6,7 +6,7 @@ Instants and durations are whole microseconds. Docs: docs/explanation/pacing.md.
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 SECOND = 1_000_000
 
@@ -17,8 +17,11 @@ are reported: then the pace may change, and slots that were given do not move.""
 NEAR_SLOTS = 2
 """Intervals: a slot this near is open to all, or it would be lost."""
 
-TURN_GRACE = 10 * SECOND
-"""A caller or a key is active until so long after it was expected back, and longer at a slow pace."""
+TURN_GRACE, GRACE_SLOTS = 10 * SECOND, 2
+"""A caller or a key is active until so long, and so many intervals of its key, after it was expected back."""
+
+MISSED_SLOTS = 32
+"""A turn at which nobody came is remembered for so many intervals of a key."""
 
 MAX_SLOTS = 2 * FAR_SLOTS
 MAX_ACTIVE, MAX_OWN = 1000, 64
@@ -26,7 +29,6 @@ MAX_ACTIVE, MAX_OWN = 1000, 64
 
 LONGEST_COST = 2_592_000 * SECOND
 LONGEST_RETRY = 86_400 * SECOND
-ATTEMPTS, ROUNDS = 20, 8
 
 
 class Booked(NamedTuple):
@@ -42,7 +44,8 @@ class Queue(NamedTuple):
     """One queue. `slots` are those that are not over, by time; `tail` is the end of the last, should they be lost.
 
     `keys` are active until these instants, and so are `callers`, by key. `turns`, by key, are when those that wait are
-    to be back; a caller has as many as it has workers that wait. `shortest` is the shortest max_wait of those that were
+    to be back; a caller has as many as it has workers that wait. `line` are the turns of all keys, and `stand_in` is
+    when a caller without one is to be back, for the next slot. `shortest` is the shortest max_wait of those that were
     refused recently, which holds up to `shortest_until`.
     """
 
@@ -51,8 +54,19 @@ class Queue(NamedTuple):
     keys: Mapping[str, int] = {}
     callers: Mapping[str, Mapping[str, int]] = {}
     turns: Mapping[str, Mapping[str, int]] = {}
+    line: Mapping[str, int] = {}
+    stand_in: int = 0
     shortest: int = 0
     shortest_until: int = 0
+
+
+class AnyWindow(Protocol):
+    """One document every `interval`, up to the instant `until`."""
+
+    @property
+    def until(self) -> float: ...
+    @property
+    def interval(self) -> float: ...
 
 
 class RateWindow(NamedTuple):
@@ -83,16 +97,15 @@ class Turn(NamedTuple):
     retry_after: int
 
 
-def advance(windows: Sequence[RateWindow], at: int, documents: float) -> int:
+def advance(windows: Sequence[AnyWindow], at: float, documents: float) -> float:
     """The instant from which the pace permits another document after `documents` were fetched at `at`."""
-    start: float = at
     for window in windows:
-        if start < window.until:
-            room = (window.until - start) / window.interval
+        if at < window.until:
+            room = (window.until - at) / window.interval
             if documents <= room:
                 break
-            documents, start = documents - room, window.until
-    return min(math.ceil(start + documents * window.interval), at + LONGEST_COST)
+            documents, at = documents - room, window.until
+    return at + documents * window.interval
 
 
 def reserve(
@@ -107,9 +120,10 @@ def reserve(
     interval = next(window.interval for window in request.windows if now < window.until)
     keys, callers = _later(queue.keys, now), _later(queue.callers.get(key, {}), now)
     active_keys, active = len(keys | {key: 0}), len(callers | {caller: 0})
-    grace = TURN_GRACE + 2 * interval * active_keys
-    line = _later(queue.turns.get(key, {}), now - grace)
-    own = _own_turns(line, caller, now, takes=max_wait >= 0)
+    spacing = interval * active_keys
+    grace, forgotten = TURN_GRACE + GRACE_SLOTS * spacing, now - TURN_GRACE - MISSED_SLOTS * spacing
+    turns, line = _later(queue.turns.get(key, {}), forgotten), _later(queue.line, forgotten)
+    own = _own_turns(turns, line, caller, now, takes=max_wait >= 0)
 
     # The horizon: no longer than the shortest max_wait of those that were refused recently.
     shortest, shortest_until = queue.shortest, queue.shortest_until
@@ -118,11 +132,12 @@ def reserve(
     most = FAR_SLOTS if active_keys == 1 and not request.learned else AHEAD_SLOTS
     horizon = min(max(AHEAD_FOR, min(most * interval, shortest)), FAR_SLOTS * interval)
     reach = max(0, min(max_wait, horizon))
+    slow = reach < interval
 
     slots, tail = _whole(queue, now)
     first = max(now, closed_until, used_up_until)
     go, end = _first_fit(slots, request, first)
-    if active_keys > 1 and go - now >= interval:
+    if active_keys > 1 and go - now >= interval and not slow:
         # The slots of a key are apart, so that the others find some between them as soon as they ask.
         go, end = _first_fit(slots, request, max(first, _spaced(slots, key, active_keys)))
     blocked = max(now, used_up_until)
@@ -132,35 +147,42 @@ def reserve(
     may_go = _within_share(held, max(interval, horizon // active_keys // active), end - go)
 
     # Who is not due gets a slot that is near, or that no one is expected for. Who is late is no longer expected.
-    late = min(SECOND, max(interval // 4, SECOND // 10))
-    turns = {**queue.turns, key: line}
-    expected = sorted(turn for members in turns.values() for turn in members.values() if turn > now - late)
-    before = sorted(turn for turn in line.values() if turn > now - late)
+    late = max(SECOND // 10, min(interval, reach) // 4)
+    expected, expected_of_key = _expected(line, now - late), _expected(turns, now - late)
     near = min(NEAR_SLOTS * interval, reach // 2)
     within = min(max_wait, FAR_SLOTS * interval) if own.due else min(max_wait, reach)
-    is_next = own.due or bisect_right(expected, go - near) == 0
-    if go - now <= within and blocked <= now and (go - now < near or (may_go <= now and is_next)):
+    is_free = own.due or bisect_right(expected, go - near) == 0
+    stand_in = queue.stand_in
+    if go - now <= within and blocked <= now and (go - now < near or (may_go <= now and is_free)):
         given = Booked(go, end, caller, request.name)
         slots, tail, back = tuple(sorted((*slots, given))), max(tail, end), end
         result: Booked | Turn = given
     else:
-        # Where no two slots are within reach, one waits with the next, or a caller that stays away costs a slot.
-        joins = own.due or (active_keys == 1 and reach < interval)
-        at = _Refused(max(blocked, may_go, go - reach), interval, active_keys, own, joins, before, expected)
-        turn = max(_turn(at, active), now + min(interval, reach) // 4)
-        turn = turn if at.is_next else _untaken(turn, at)
+        opens = max(blocked, may_go, go - reach)
+        # Where no two slots are in reach and turns were missed, one without a turn stands in for who may not come.
+        missed = len(expected) < len(line)
+        is_next = bisect_right(expected, opens) <= missed
+        stands_in = slow and missed and is_next and not own.due and stand_in < opens and max_wait >= 0
+        if stands_in:
+            turn = stand_in = opens + max(reach * 3 // 4, late)
+        elif own.due and is_next:
+            turn = opens
+        else:
+            turn = _place(_Refused(opens, now - late, interval, spacing, active), own, expected, expected_of_key)
+        turn = max(turn, now + min(interval, reach) // 4)
         retry_after = min(turn - now, LONGEST_RETRY)
         result, back = Turn(go - now, retry_after), now + retry_after
-        if max_wait >= 0 and own.waiting < MAX_OWN and len(line) < MAX_ACTIVE:
-            line[f"{caller}:{own.waiting}"] = turn
+        if max_wait >= 0 and not stands_in and own.waiting < MAX_OWN and len(turns) < MAX_ACTIVE:
+            turns[f"{caller}:{own.waiting}"] = line[f"{caller}:{own.waiting}"] = turn
         if max_wait <= shortest:
             shortest, shortest_until = max_wait, back + grace
     if max_wait < 0:
-        return result, queue._replace(tail=tail, slots=slots, turns=turns)
+        return result, queue._replace(tail=tail, slots=slots, turns={**queue.turns, key: turns}, line=line)
     for members, name in ((keys, key), (callers, caller)):
         if name in members or len(members) < MAX_ACTIVE:
             members[name] = max(members.get(name, 0), back + grace)
-    return result, Queue(tail, slots, keys, {**queue.callers, key: callers}, turns, shortest, shortest_until)
+    of_keys = {**queue.callers, key: callers}, {**queue.turns, key: turns}
+    return result, Queue(tail, slots, keys, *of_keys, line, stand_in, shortest, shortest_until)
 
 
 def release(queue: Queue, name: str) -> Queue:
@@ -184,38 +206,21 @@ class _Own(NamedTuple):
     due: bool
 
 
-class _Refused(NamedTuple):
-    """A request that gets no slot before `opens`. `before` are the turns of its key, and `expected` those of all.
-
-    `joins`: it comes with the next, unless another one does. Who is due keeps its place so.
-    """
-
-    opens: int
-    interval: int
-    active_keys: int
-    own: _Own
-    joins: bool
-    before: Sequence[int]
-    expected: Sequence[int]
-
-    @property
-    def is_next(self) -> bool:
-        """Whether it is next, with one other at most."""
-        return self.joins and bisect_right(self.expected, self.opens) <= 1
-
-
-def _own_turns(line: dict[str, int], caller: str, now: int, *, takes: bool) -> _Own:
+def _own_turns(turns: dict[str, int], line: dict[str, int], caller: str, now: int, *, takes: bool) -> _Own:
     """The caller's turns. The first that has come is taken out of the line, and the last one gets its number."""
     count, due = 0, None
-    while count < MAX_OWN and (name := f"{caller}:{count}") in line:
-        if line[name] <= now and (due is None or line[name] < line[due]):
+    while count < MAX_OWN and (name := f"{caller}:{count}") in turns:
+        if turns[name] <= now and (due is None or turns[name] < turns[due]):
             due = name
         count += 1
-    latest = max((line[f"{caller}:{number}"] for number in range(count)), default=0)
+    latest = max((turns[f"{caller}:{number}"] for number in range(count)), default=0)
     if due is not None and takes:
         count -= 1
-        line[due] = line[f"{caller}:{count}"]
-        del line[f"{caller}:{count}"]
+        last = f"{caller}:{count}"
+        for members in (turns, line):
+            members[due] = turns[last]
+        for members in (turns, line):
+            members.pop(last, None)
     return _Own(count, latest, due is not None)
 
 
@@ -230,13 +235,17 @@ def _whole(queue: Queue, now: int) -> tuple[tuple[Booked, ...], int]:
 
 def _first_fit(slots: Iterable[Booked], request: Request, at: int) -> tuple[int, int]:
     """When a slot for the request can begin, from this instant on, and when it ends."""
-    end = advance(request.windows, at, request.cost)
+
+    def end_of(begin: int) -> int:
+        return min(math.ceil(advance(request.windows, begin, request.cost)), begin + LONGEST_COST)
+
+    end = end_of(at)
     for slot in slots:
         if end <= slot.begin:
             break
         if slot.end > at:
             at = slot.end
-            end = advance(request.windows, at, request.cost)
+            end = end_of(at)
     return at, end
 
 
@@ -252,35 +261,48 @@ def _within_share(held: Sequence[Booked], share: int, takes: int) -> int:
     return held[0].begin if exceeds else 0
 
 
-def _turn(at: _Refused, active: int) -> int:
-    """The turn behind those that come before it: the line may have gaps, where turns are farther apart.
+def _expected(turns: Mapping[str, int], after: int) -> Sequence[int]:
+    return sorted(turn for turn in turns.values() if turn > after)
 
-    Who was due takes the first gap in the line of all keys.
+
+class _Refused(NamedTuple):
+    """A request that gets no slot before `opens`. Turns of its key are `spacing` apart; up to `late` none counts."""
+
+    opens: int
+    late: int
+    interval: int
+    spacing: int
+    active: int
+
+
+def _place(at: _Refused, own: _Own, expected: Sequence[int], expected_of_key: Sequence[int]) -> int:
+    """Behind the others of its key, and where no other key's turn is. Who was due takes the first gap.
+
+    The first of a key's turns is not put off for those of others.
     """
-    spacing = at.interval * at.active_keys
-    if at.is_next:
-        return max(at.opens, at.own.latest + active * spacing if at.own.waiting else 0)
-    line, apart = (at.expected, at.interval) if at.own.due else (at.before, spacing)
-    place = len(line)
-    for _ in range(ROUNDS):
-        fewer = bisect_left(line, at.opens + place * apart)
-        if fewer >= place:
-            break
-        place = fewer
-    turn = at.opens + place * apart
-    return max(turn, at.own.latest + active * spacing if at.own.waiting else 0)
+    if own.due:
+        return _gap(expected, at.opens, at.interval, at.opens)
+    start = _gap(expected_of_key, at.opens, at.spacing, at.late)
+    if own.waiting:
+        start = max(start, own.latest + at.active * at.spacing)
+    turn = _gap(expected, start, at.interval, start)
+    return start if start == at.opens and turn >= start + at.spacing else turn
 
 
-def _untaken(turn: int, at: _Refused) -> int:
-    """The turn, or a later one that is none of another key."""
-    for _ in range(min(at.active_keys, ATTEMPTS) if at.active_keys > 1 else 0):
-        if not _is_taken(turn, at):
-            break
-        turn += at.interval
-    return turn
+def _gap(line: Sequence[int], start: int, apart: int, after: int) -> int:
+    """The first instant from `start` on, or one soon after, where the turns from `after` on leave a gap.
 
+    They do if there are fewer of them than instants so far apart.
+    """
+    before = bisect_left(line, after)
 
-def _is_taken(turn: int, at: _Refused) -> bool:
-    """Whether another turn is within half an interval."""
-    half = at.interval // 2
-    return bisect_right(at.expected, turn - half) < bisect_left(at.expected, turn + half)
+    def is_full(places: int) -> bool:
+        return bisect_left(line, start + places * apart) - before >= places
+
+    low, high = 0, 1
+    while is_full(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_full(middle) else (low, middle)
+    return start + low * apart

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from app.cache.byte_lru import BoundedDict
 from app.pacing import law
 from app.pacing.membership import Rank
-from app.pacing.schedule import advance, at_least, interval_at, window_at
+from app.pacing.schedule import at_least, interval_at, window_at
 from app.pacing.slots import PaceKey, Slot, SlotRequest, SlotResult, WaitTooLong
 
 HORIZON = 2.0
@@ -69,7 +69,7 @@ class LocalPacer:
         least = self._slowest(request.key, interval_at(request.windows, now), now)
         own = at_least(request.windows, least, window_at(request.windows, now).bound)
         windows = tuple(window._replace(interval=window.interval * fleet) for window in own)
-        after_fetch = advance(own, min(request.fetched_at, now), 1) if request.fetched_at else 0.0
+        after_fetch = law.advance(own, min(request.fetched_at, now), 1) if request.fetched_at else 0.0
         start = max(now, not_before, after_fetch)
         end = self._ends.get(request.key, 0.0)
         if end >= now - interval_at(windows, now):
@@ -88,7 +88,7 @@ class LocalPacer:
         turn = self._turn(request, interval, start, now)
         if turn is not None:
             return WaitTooLong(start - now, turn, interval, bound)
-        self._ends[request.key] = advance(windows, start, request.cost)
+        self._ends[request.key] = law.advance(windows, start, request.cost)
         return Slot(request.key, LOCAL_SLOT, start, start - now, interval, bound)
 
     def _turn(self, request: SlotRequest, interval: float, start: float, now: float) -> float | None:

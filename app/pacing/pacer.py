@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from app.cache.byte_lru import BoundedDict
 from app.pacing.known_backoffs import KnownBackoffs
+from app.pacing.law import advance
 from app.pacing.local_pacer import LOCAL_SLOT, LocalPacer
 from app.pacing.page_times import PageTimes
 from app.pacing.permit import SlotRef
 from app.pacing.recovery import Recovery
 from app.pacing.redis_pacer import RedisPacer
-from app.pacing.schedule import Bound, advance, at_least, interval_at
+from app.pacing.schedule import Bound, at_least, interval_at
 from app.pacing.shard_state import PROBE_INTERVAL, RECOVERY_PERIOD, SLACK, ShardState, UnreportedSlot
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong, backoff_alone
 from app.store.cluster import ANY

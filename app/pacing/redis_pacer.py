@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from app.pacing.law import (
     AHEAD_FOR,
     AHEAD_SLOTS,
-    ATTEMPTS,
     FAR_SLOTS,
+    GRACE_SLOTS,
     LONGEST_RETRY,
     MAX_ACTIVE,
     MAX_OWN,
     MAX_SLOTS,
+    MISSED_SLOTS,
     NEAR_SLOTS,
-    ROUNDS,
     SECOND,
     TURN_GRACE,
 )
@@ -142,12 +142,12 @@ _RESERVE = Script.load(
     FAR_SLOTS=FAR_SLOTS,
     NEAR_SLOTS=NEAR_SLOTS,
     TURN_GRACE=TURN_GRACE,
+    GRACE_SLOTS=GRACE_SLOTS,
+    MISSED_SLOTS=MISSED_SLOTS,
     MAX_SLOTS=MAX_SLOTS,
     MAX_ACTIVE=MAX_ACTIVE,
     MAX_OWN=MAX_OWN,
     LONGEST_RETRY=LONGEST_RETRY,
-    ROUNDS=ROUNDS,
-    ATTEMPTS=ATTEMPTS,
     **_numbers(*ReserveArguments._fields, "windows"),
 )
 _OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua", **_numbers(*OutcomeArguments._fields))

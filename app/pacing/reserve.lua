@@ -50,7 +50,7 @@ end
 local day = math.floor(now / DAY)
 local spent_field = 'spent' .. day % 2
 local stored = redis.call('HMGET', QUEUE, 'tail', 'hold', 'fetched', 'count', 'seen', 'latency', 'recent', 'told',
-  'reports', 'run', 'pace', 'apart', 'page_at', 'shortest', 'shortest_until', spent_field)
+  'reports', 'run', 'pace', 'apart', 'page_at', 'shortest', 'shortest_until', 'stand_in', spent_field)
 local durable = durable_numbers(QUEUE_FIELD, 4)
 local clock_step, durable_step = step_since(stored[5]), step_since(durable[4])
 local tail = math.max(shifted(stored[1], clock_step), shifted(durable[1], durable_step))
@@ -134,7 +134,7 @@ end
 
 -- The documents that the pool has had today: those of slots that were given today.
 local budget = tonumber(ARGV[ARG_BUDGET])
-local spent_day, spent = string.match(stored[16] or '', '^(%d+) ([%d.]+)$')
+local spent_day, spent = string.match(stored[17] or '', '^(%d+) ([%d.]+)$')
 local counts = budget > 0 or tonumber(spent_day) == day
 spent = tonumber(spent_day) == day and duration(spent, 1e15) or 0
 local used_up_until = 0
@@ -151,9 +151,11 @@ end
 local key_until, own_until = redis.call('ZSCORE', API_KEYS, key), redis.call('ZSCORE', CALLERS, caller)
 local active_keys = redis.call('ZCARD', API_KEYS) + (key_until and 0 or 1)
 local active = redis.call('ZCARD', CALLERS) + (own_until and 0 or 1)
-local grace = TURN_GRACE + 2 * interval * active_keys
-local late = math.min(SECOND, math.max(math.floor(interval / 4), SECOND / 10))
-for _, set in ipairs({TURNS, LINE}) do redis.call('ZREMRANGEBYSCORE', set, '-inf', text(now - grace)) end
+local spacing = interval * active_keys
+local grace = TURN_GRACE + GRACE_SLOTS * spacing
+for _, set in ipairs({TURNS, LINE}) do
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', text(now - TURN_GRACE - MISSED_SLOTS * spacing))
+end
 
 -- The caller's turns. The first that has come is taken out of the line; the last one gets its number.
 local own, due, due_at, latest = 0, nil, now, 0
@@ -179,6 +181,7 @@ if shortest_until <= now then shortest = MAX_COST end
 local most = (active_keys > 1 or factor > 0 and reports > 0) and AHEAD_SLOTS or FAR_SLOTS
 local horizon = math.min(math.max(AHEAD_FOR, math.min(most * interval, shortest)), FAR_SLOTS * interval)
 local reach = math.max(0, math.min(max_wait, horizon))
+local slow = reach < interval
 
 -- The first instant at which the slot fits, and what the caller has that has not begun.
 local go, slot_end
@@ -194,7 +197,7 @@ local function fit(at)
 end
 local first = math.max(now, closed_until, backoff_until, used_up_until)
 fit(first)
-if active_keys > 1 and go - now >= interval then
+if active_keys > 1 and go - now >= interval and not slow then
   -- The slots of a key are apart, so that the others find some between them as soon as they ask.
   for i = last, 1, -1 do
     if string.sub(owners[i], 1, #key) == key then
@@ -214,57 +217,57 @@ if last >= MAX_SLOTS then blocked = math.max(blocked, ends[1]) end
 local share = math.max(interval, math.floor(math.floor(horizon / active_keys) / active))
 if next_held and held + slot_end - go > share then may_go = next_held end
 
--- How many turns there are up to an instant, or before it, of those that are still expected.
-local function expected(set, latest_turn, after)
-  return redis.call('ZCOUNT', set, '(' .. text(math.max(now - late, after or 0)), latest_turn)
-end
+-- How many turns of those that are not late there are up to an instant. Who is late is no longer expected.
+local late = math.max(SECOND / 10, math.floor(math.min(interval, reach) / 4))
+local function expected(at) return redis.call('ZCOUNT', LINE, '(' .. text(now - late), at) end
 
-local function is_taken(at)
-  local half = math.floor(interval / 2)
-  return expected(LINE, '(' .. text(at + half), at - half) > 0
-end
-
--- The turn of a caller that is refused.
-local function next_turn()
-  local spacing, opens = interval * active_keys, math.max(blocked, may_go, go - reach)
-  -- Where no two slots are within reach, one waits with the next, or a caller that stays away costs a slot.
-  local is_next = (due or active_keys == 1 and reach < interval) and expected(LINE, text(opens)) <= 1
-  local turn = opens
-  if not is_next then
-    local line, apart = TURNS, spacing
-    if due then line, apart = LINE, interval end
-    local place = expected(line, '+inf')
-    for _ = 1, ROUNDS do
-      local fewer = expected(line, '(' .. text(opens + place * apart))
-      if fewer >= place then break end
-      place = fewer
-    end
-    turn = opens + place * apart
+-- The first instant from `start` on, or one soon after, where the turns of a set leave a gap, from the score `after` on.
+local function gap(set, start, apart, after)
+  local function is_full(places)
+    return redis.call('ZCOUNT', set, after, '(' .. text(start + places * apart)) >= places
   end
-  if own > 0 then turn = math.max(turn, latest + active * spacing) end
-  turn = math.max(turn, now + math.floor(math.min(interval, reach) / 4))
-  for _ = 1, (is_next or active_keys == 1) and 0 or math.min(active_keys, ATTEMPTS) do
-    if not is_taken(turn) then break end
-    turn = turn + interval
+  local low, high = 0, 1
+  while is_full(high) do low, high = high, 2 * high end
+  while high - low > 1 do
+    local middle = math.floor((low + high) / 2)
+    if is_full(middle) then low = middle else high = middle end
   end
-  return turn
+  return start + low * apart
 end
 
--- Who is not due gets a slot that is near, or that nobody is expected for. Who is late is no longer expected.
+-- Behind the others of its key, and where no other key's turn is. Who was due takes the first gap. The first of a key's
+-- turns is not put off for those of others.
+local function place(opens)
+  if due then return gap(LINE, opens, interval, text(opens)) end
+  local start = gap(TURNS, opens, spacing, '(' .. text(now - late))
+  if own > 0 then start = math.max(start, latest + active * spacing) end
+  local turn = gap(LINE, start, interval, text(start))
+  return start == opens and turn >= start + spacing and start or turn
+end
+
+-- Who is not due gets a slot that is near, or that nobody is expected for.
 local near = math.min(NEAR_SLOTS * interval, math.floor(reach / 2))
 local within = math.min(max_wait, due and FAR_SLOTS * interval or reach)
 local reserved = go - now <= within and blocked <= now
-  and (go - now < near or may_go <= now and (due or expected(LINE, text(go - near)) == 0))
+  and (go - now < near or may_go <= now and (due or expected(text(go - near)) == 0))
+local stand_in = shifted(stored[16], clock_step)
 local retry, back = 0, slot_end
 if reserved then
   count, tail = count + 1, math.max(tail, slot_end)
   redis.call('ZADD', SLOTS, text(go), text(slot_end) .. ':' .. nonce .. ':' .. caller)
 else
-  local turn = next_turn()
+  local opens = math.max(blocked, may_go, go - reach)
+  -- Where no two slots are in reach and turns were missed, one without a turn stands in for who may not come.
+  local missed = expected('+inf') < redis.call('ZCARD', LINE)
+  local is_next = expected(text(opens)) <= (missed and 1 or 0)
+  local stands_in = slow and missed and is_next and not due and stand_in < opens and not asks_only
+  if stands_in then stand_in = opens + math.max(math.floor(reach * 3 / 4), late) end
+  local turn = stands_in and stand_in or due and is_next and opens or place(opens)
+  turn = math.max(turn, now + math.floor(math.min(interval, reach) / 4))
   retry = math.min(turn - now, LONGEST_RETRY)
   back, slot_end = now + retry, 0
   if not asks_only then
-    if own < MAX_OWN and redis.call('ZCARD', TURNS) < MAX_ACTIVE then
+    if not stands_in and own < MAX_OWN and redis.call('ZCARD', TURNS) < MAX_ACTIVE then
       for _, set in ipairs({TURNS, LINE}) do redis.call('ZADD', set, text(turn), caller .. ':' .. own) end
     end
     if max_wait <= shortest then shortest, shortest_until = max_wait, back + grace end
@@ -282,7 +285,8 @@ redis.call('ZADD', CALLERS, text(now), '')
 if new_run then run = math.max(now, tail) + 1e6 end
 
 redis.call('HSET', QUEUE, 'tail', text(tail), 'hold', text(closed_until), 'fetched', text(fetched),
-  'shortest', text(shortest), 'shortest_until', text(shortest_until), 'count', text(count), 'seen', text(now),
+  'shortest', text(shortest), 'shortest_until', text(shortest_until), 'stand_in', text(stand_in), 'count', text(count),
+  'seen', text(now),
   'pace', text(reserved and interval_at(go) or duration(stored[11], MAX_COST)))
 if counts then
   redis.call('HSET', QUEUE, spent_field, string.format('%.0f %.6f', day, spent + (reserved and cost or 0)))

@@ -116,17 +116,6 @@ def at_least(windows: tuple[PaceWindow, ...], interval: float, bound: Bound) -> 
     )
 
 
-def advance(windows: tuple[PaceWindow, ...], at: float, documents: float) -> float:
-    """The instant from which the pace permits another document after `documents` were fetched at `at`."""
-    for window in windows:
-        if at < window.until:
-            room = (window.until - at) / window.interval
-            if documents <= room:
-                break
-            documents, at = documents - room, window.until
-    return at + documents * window.interval
-
-
 def window_at(windows: tuple[PaceWindow, ...], at: float) -> PaceWindow:
     """The window in force at the Unix second `at`."""
     return next(window for window in windows if at < window.until)

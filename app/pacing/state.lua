@@ -4,7 +4,7 @@
 --       2 its expiries          sorted set: the same fields, by the instant from which they are of no use
 --       3 the pool's backoff    hash: until, step, began, by, claim, agreed, seen, bad, bad_at
 --       4 the queue             hash: tail, hold, fetched, count, seen, latency, recent, apart, told, reports, page_at, run,
---                               pace, shortest, shortest_until, spent0, spent1
+--                               pace, shortest, shortest_until, stand_in, spent0, spent1
 --       5 its slots             sorted set: "<end>:<nonce>:<caller>" by the instant at which they begin
 --       6 callers               sorted set: those of the caller's API key that are active, until when
 --       7 turns                 sorted set: "<caller>:<number>", those of the key, by the instant at which it is to be back

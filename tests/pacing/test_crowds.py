@@ -151,7 +151,25 @@ def test_quitters_cost_no_pace_where_one_slot_is_in_reach(interval: float, count
     found = crawl(crowd(count, quits=0.1), interval, 400 / count, seed)
     assert found.pace >= 0.98
     assert found.asks < 4
-    assert crawl(crowd(count), interval, 400 / count, seed).asks < 3.1
+    assert crawl(crowd(count), interval, 400 / count, seed).asks < 2.1
+
+
+@pytest.mark.parametrize(("keys", "count"), [(2, 25), (2, 6), (3, 40), (7, 9), (40, 2)])
+@pytest.mark.parametrize(("interval", "max_wait", "seed"), [(20.0, 3, 57), (60.0, 10, 58), (120.0, 10, 59)])
+def test_quitters_of_several_keys_cost_no_pace_either(
+    interval: float, max_wait: int, seed: int, keys: int, count: int
+) -> None:
+    def crowds(quits: float) -> list[Worker]:
+        each = [crowd(count, f"K{key}/", quits=quits, max_wait=max_wait) for key in range(keys)]
+        return [worker for members in each for worker in members]
+
+    rounds = 800 / keys / count
+    found = crawl(crowds(0.1), interval, rounds, seed)
+    assert found.pace >= 0.98
+    assert found.asks < 4.2
+    steady = crawl(crowds(0.0), interval, rounds, seed)
+    assert steady.pace > 0.99
+    assert steady.asks < 2.7
 
 
 @pytest.mark.parametrize("interval", [0.05, 1.0, 10.0])
@@ -162,7 +180,7 @@ def test_many_keys_share_one_line(interval: float) -> None:
     assert max(found.shares.values()) < 1.5 * min(found.shares.values())
 
 
-@pytest.mark.parametrize("interval", [0.05, 1.0, 10.0])
+@pytest.mark.parametrize("interval", [0.05, 1.0, 10.0, 60.0])
 def test_a_caller_has_as_many_turns_as_workers(interval: float) -> None:
     found = crawl([worker for _ in range(6) for worker in crowd(8)], interval, 5)
     assert found.pace > 0.98

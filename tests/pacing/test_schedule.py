@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from app.cache.recheck import Pace
 from app.overrides.table import Delay, Override
+from app.pacing.law import advance
 from app.pacing.schedule import (
     MAX_WINDOWS,
     MIN_INTERVAL,
     Bounds,
     PaceWindow,
-    advance,
     host_bounds,
     interval_at,
     pace_windows,
