@@ -34,7 +34,7 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole: Final = BeforeValidator(_whole)
+JsonInteger: Final = BeforeValidator(_whole)
 """An integer of a strict model, as JSON Schema defines it: 503.0 is one, true and "503" are not."""
 
 

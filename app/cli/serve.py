@@ -58,7 +58,7 @@ def run(_arguments: argparse.Namespace) -> int:
                 settings.overrides_file,
                 settings.redis_password_file,
             )
-            workers = Workers(config, listeners(config) or [config.bind_socket()], reread=any(files))
+            workers = Workers(config, listeners(config) or [config.bind_socket()], reloads=any(files))
             workers.run()
             return STARTUP_FAILURE if workers.failed else 0
         server = uvicorn.Server(config)

@@ -11,7 +11,7 @@ from app.decisions.cached_files import Models
 from app.decisions.evaluate import CachedFile, Decision, Question
 from app.decisions.pasted import decide_by_file
 from app.fetch.network import SystemResolver, client_tls
-from app.files.reread import Reread
+from app.files.reloaded_file import ReloadedFile
 from app.main.agents_file import OwnAgents
 from app.main.fetching import fetcher_from
 from app.main.operator_files import domain_table, recheck_models
@@ -24,7 +24,7 @@ from robots_core.robots.judge import recognise_challenge
 
 @asynccontextmanager
 async def standalone(
-    settings: Settings, agents: Reread[OwnAgents]
+    settings: Settings, agents: ReloadedFile[OwnAgents]
 ) -> AsyncIterator[Callable[[Question], Awaitable[Decision]]]:
     """Yield the function that decides. It fetches each file once, as the settings and the file of agents say."""
     resolver = SystemResolver()

@@ -91,7 +91,7 @@ class _Redirect:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _Hops:
     """The progress of a fetch: the hop's `target`, the `status` of its response, and that of the `redirect` before it.
 
     `asked_port` is the port of the caller's URL; `seen` are the URLs of all hops. `set_cookie`: one set a
@@ -189,58 +189,58 @@ class Fetcher:
         if not self._ports.admits(target.origin.port, asked_port):
             return Unreachable(Cause.REFUSED_REDIRECT, detail=f"port {target.origin.port} is not permitted")
         target = Target(target.origin, as_request_target(target.path))
-        walk = _Walk(target, self._default, asked_port=asked_port, seen={target.url}, accept=b"*/*")
+        hops = _Hops(target, self._default, asked_port=asked_port, seen={target.url}, accept=b"*/*")
         page_of, read = partial(body_of, limit=limit), partial(_received, target)
-        return await self._in_slot(walk, caller, lambda deadline: self._ask(walk, (), page_of, read, deadline))
+        return await self._in_slot(hops, caller, lambda deadline: self._ask(hops, (), page_of, read, deadline))
 
     async def _fetch(self, target: Target, profile: FetchProfile, validators: Validators, caller: str) -> Fetched:
-        walk = _Walk(target, profile, asked_port=target.origin.port, seen={target.url})
-        found = await self._in_slot(walk, caller, lambda deadline: self._walk(walk, validators, deadline))
-        return found if isinstance(found, Fetched) else Fetched(found, final_url=walk.final_url)
+        hops = _Hops(target, profile, asked_port=target.origin.port, seen={target.url})
+        found = await self._in_slot(hops, caller, lambda deadline: self._follow(hops, validators, deadline))
+        return found if isinstance(found, Fetched) else Fetched(found, final_url=hops.final_url)
 
     async def _in_slot(
-        self, walk: _Walk, caller: str, work: Callable[[float], Awaitable[Found | Access]]
+        self, hops: _Hops, caller: str, work: Callable[[float], Awaitable[Found | Access]]
     ) -> Found | Access:
         try:
             async with self.queue.slot(caller) as deadline:
                 return await work(deadline)
         except TimeoutError:
-            phase = "there was no response in time" if walk.status is None else "the response did not end in time"
-            return Unreachable(Cause.TIMEOUT, walk.status, detail=phase)
+            phase = "there was no response in time" if hops.status is None else "the response did not end in time"
+            return Unreachable(Cause.TIMEOUT, hops.status, detail=phase)
 
     async def aclose(self) -> None:
         """Begin no more fetches, and wait for those that have begun, `timeout` seconds at most."""
         await self.queue.aclose()
 
-    async def _walk(self, walk: _Walk, validators: Validators, deadline: float) -> Fetched | Access:
+    async def _follow(self, hops: _Hops, validators: Validators, deadline: float) -> Fetched | Access:
         conditions = _conditions(validators)
-        read = partial(self._read, walk, conditional=bool(conditions))
+        read = partial(self._read, hops, conditional=bool(conditions))
         while True:
-            answer = await self._ask(walk, conditions, body_of, read, deadline)
+            answer = await self._ask(hops, conditions, body_of, read, deadline)
             if not isinstance(answer, _Redirect):
                 return answer
-            refusal = walk.follow(answer, self._ports)
+            refusal = hops.follow(answer, self._ports)
             if refusal is not None:
                 return refusal
 
     async def _ask(
         self,
-        walk: _Walk,
+        hops: _Hops,
         conditions: Headers,
         body_of: BodyOf,
         read: Callable[[int, Exchange], Found],
         deadline: float,
     ) -> Found | Access:
         """Make one request: what `read` finds in its response, whose status it gets, or how it failed. Raises Busy."""
-        exchange_of = partial(Exchange, self._request(walk, conditions), body_of)
-        origin = walk.target.origin
+        exchange_of = partial(Exchange, self._request(hops, conditions), body_of)
+        origin = hops.target.origin
         tls = self._ssl_context if origin.scheme == "https" else None
         try:
             async with self._network.open(exchange_of, origin.host, origin.port, tls, deadline) as exchange:
                 try:
                     await exchange.closed.wait()
                 finally:
-                    walk.status = exchange.status
+                    hops.status = exchange.status
             if exchange.failure is not None or exchange.status is None:
                 cause = exchange.failure or Cause.BAD_RESPONSE
                 return Unreachable(cause, exchange.status, detail=_bounded(exchange.detail))
@@ -249,17 +249,17 @@ class Fetcher:
             # Nothing was asked. An origin that shares its address with others that stall is not unreachable.
             raise HostsShareAddress(self.queue.busy().retry_after, str(error)) from None
         except AddressRefused as refused:
-            return walk.refused(str(refused.address))
+            return hops.refused(str(refused.address))
         except _FAILURES as failure:
             cause = next(cause for kind, cause in _CAUSES if isinstance(failure, kind))
-            return Unreachable(cause, walk.status, detail=_detail(failure))
+            return Unreachable(cause, hops.status, detail=_detail(failure))
 
-    def _request(self, walk: _Walk, conditions: Headers) -> bytes:
-        target, origin = walk.target, walk.target.origin
+    def _request(self, hops: _Hops, conditions: Headers) -> bytes:
+        target, origin = hops.target, hops.target.origin
         fields = [
             (b"Host", origin.authority.encode("ascii")),
-            *walk.profile.headers(target, self._now()),
-            (b"Accept", walk.accept),
+            *hops.profile.headers(target, self._now()),
+            (b"Accept", hops.accept),
             (b"Accept-Encoding", ACCEPT_ENCODING),
             (b"Connection", b"close"),
             *conditions,
@@ -267,14 +267,14 @@ class Fetcher:
         lines = [b"GET %b HTTP/1.1" % target.path.encode("ascii"), *(b"%b: %b" % written for written in fields)]
         return b"\r\n".join([*lines, b"", b""])
 
-    def _read(self, walk: _Walk, status: int, exchange: Exchange, *, conditional: bool) -> Fetched | _Redirect:
+    def _read(self, hops: _Hops, status: int, exchange: Exchange, *, conditional: bool) -> Fetched | _Redirect:
         headers = exchange.headers
-        walk.set_cookie = walk.set_cookie or sets_cookie(headers)
+        hops.set_cookie = hops.set_cookie or sets_cookie(headers)
         if status in REDIRECTS:
-            return _Redirect(status, read_location(walk.target, headers))
+            return _Redirect(status, read_location(hops.target, headers))
         return Fetched(
             read_access(status, headers, exchange.body, self._now(), conditional=conditional),
-            final_url=walk.final_url,
+            final_url=hops.final_url,
             validators=read_validators(headers),
             lifetime=read_lifetime(headers),
         )

@@ -103,7 +103,7 @@ class Tunnels:
         raise ProxyFailed(f"no connection to the proxy: {why}")
 
     async def _addresses(self) -> Sequence[Address]:
-        # Not checked by the guard: an operator has named it, and its address is private as a rule.
+        # Not checked by the guard: an operator has named it, and its address is usually private.
         try:
             return [ip_address(self._proxy.host)]
         except ValueError:

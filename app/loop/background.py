@@ -86,7 +86,7 @@ def report(task: BackgroundTask, record: object, error: BaseException) -> None:
     `record` is what the task was about, "" if nothing in particular. The handler of the service logs and counts it;
     that of asyncio logs it.
     """
-    message = f"the background task {task} failed at {record}" if record else f"the background task {task} failed"
+    message = f"the background task {task} failed on {record}" if record else f"the background task {task} failed"
     asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error, TASK: task})
 
 

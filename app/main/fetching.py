@@ -11,7 +11,7 @@ from app.fetch.network import HostsShareAddress, Resolver
 from app.fetch.profile import FetchProfile
 from app.fetch.proxy import Tunnels, read_proxy
 from app.fetch.sockets import connect
-from app.files.reread import Reread
+from app.files.reloaded_file import ReloadedFile
 from app.main.agents_file import OwnAgents
 from app.main.settings import Settings
 from app.observability.metrics import Metrics
@@ -24,7 +24,7 @@ def fetcher_from(
     settings: Settings,
     resolver: Resolver,
     ssl_context: ssl.SSLContext,
-    agents: Reread[OwnAgents],
+    agents: ReloadedFile[OwnAgents],
     clock: Callable[[], float] = time.time,
 ) -> Fetcher:
     """The fetcher that the settings describe, with the fetch profiles of the operator's own crawlers.

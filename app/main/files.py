@@ -24,7 +24,7 @@ from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.fetch.client import Fetcher
 from app.fetch.network import Resolver, SystemResolver, client_tls
-from app.files.reread import Reread
+from app.files.reloaded_file import ReloadedFile
 from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory
 from app.main.agents_file import OwnAgents
@@ -74,7 +74,7 @@ def make_files(
     metrics: Metrics,
     *,
     resolver: Resolver | None,
-    agents: Reread[OwnAgents],
+    agents: ReloadedFile[OwnAgents],
     ssl_context: ssl.SSLContext | None,
     on_answer: Callable[[Origin, float], None],
 ) -> Files:

@@ -19,7 +19,7 @@ from app.api.middleware.loopback_host import is_loopback
 from app.api.services import Lifecycle, Services
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
-from app.files.reread import Reread, on_change, on_sighup
+from app.files.reloaded_file import ReloadedFile, on_change, on_sighup
 from app.identity.publication import PublishedKeys
 from app.loop.helpers import Helpers
 from app.loop.work_turns import WorkTurns
@@ -95,7 +95,7 @@ def create(
     # One clock decides: the store's, as far ahead of this process's as it was when last read.
     clocks = StoreClocks(clock, time.monotonic, fleet=StoreClock(clock, steady), server=store_clock)
     store, now = make_store(settings, metrics, clocks, store_timeout), clocks.fleet
-    read: list[Reread[Any]] = [table, agents, keys, of_file, *store.files]
+    read: list[ReloadedFile[Any]] = [table, agents, keys, of_file, *store.files]
     files_to_watch = [file for file in read if file.paths]
     files = make_files(
         settings,
@@ -198,7 +198,7 @@ def create(
 
 
 def _state(
-    store: Store, files: Files, decisions: Decisions, published: PublishedKeys, read: Sequence[Reread[Any]]
+    store: Store, files: Files, decisions: Decisions, published: PublishedKeys, read: Sequence[ReloadedFile[Any]]
 ) -> ServiceState:
     return ServiceState(
         store_degraded=store.redis.degraded,

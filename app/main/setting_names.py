@@ -1,4 +1,4 @@
-"""Environment variables that look like settings and are none: misspelt ones, which would have no effect."""
+"""Environment variables that look like settings but are not: misspelt ones, which would have no effect."""
 
 import re
 from collections.abc import Collection

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from app.files.reread import Reread
+from app.files.reloaded_file import ReloadedFile
 from app.main.settings import BadSetting, Settings
 from app.observability.metrics import Metrics
 from app.store import url as redis_url
@@ -24,7 +24,7 @@ class Store:
     redis: GuardedClient
     clocks: StoreClocks
     eviction: EvictionPolicy
-    files: tuple[Reread[Any], ...]
+    files: tuple[ReloadedFile[Any], ...]
 
     async def probe(self) -> None:
         """Find out whether the store can be used, and what its time is; it is marked as degraded if it cannot."""

@@ -36,7 +36,7 @@ class BackgroundFailures:
         if self._count[task] > LOGGED:
             return
         more = "; further failures are not logged for a while" if self._count[task] == LOGGED else ""
-        _log.error("Unexpected error: %s, and goes on with the next%s", message, more, exc_info=error)
+        _log.error("Unexpected error: %s, and continues with the next%s", message, more, exc_info=error)
 
     @asynccontextmanager
     async def noted(self) -> AsyncIterator[None]:

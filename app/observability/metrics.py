@@ -174,7 +174,7 @@ class Metrics:
             "purposes_judged", "Purposes of questions, by what the site states.", "purpose", "state", "enforced"
         )
         self._background_failures = counters(
-            "background_failures", "Records that a background task failed at unexpectedly, and left out.", "task"
+            "background_failures", "Records that a background task failed on unexpectedly, and left out.", "task"
         )
         self.history_lost = counter("history_lost", "Versions missing from the history.")
         self.archive_lost = counter("archive_lost", "Versions missing from the archive.")

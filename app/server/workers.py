@@ -70,13 +70,13 @@ class Workers(Multiprocess):
     others not, and it handles no signal while it waits. Here the restart is a step of the supervisor's loop: it starts
     a new worker and, once that serves, terminates an old one. The configured number of workers serves throughout.
 
-    A restart may take long or fail. So if workers have files to reload (`reread`), SIGHUP is forwarded to them at once:
-    a revoked API key must not live as long as the slowest start.
+    A restart may take long or fail. So if workers have files to reload (`reloads`), SIGHUP is forwarded to them at
+    once: a revoked API key must not live as long as the slowest start.
     """
 
-    def __init__(self, config: Config, sockets: list[socket], *, reread: bool) -> None:
+    def __init__(self, config: Config, sockets: list[socket], *, reloads: bool) -> None:
         super().__init__(config, sockets)
-        self._reread = reread
+        self._reloads = reloads
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, self._on_sighup)
         self.failed = False  # whether no worker could be started
@@ -95,7 +95,7 @@ class Workers(Multiprocess):
 
     def _forward_sighup(self) -> None:
         # Not to a worker that is still starting, which SIGHUP would kill: that one is replaced.
-        for worker in self.processes if self._reread else ():
+        for worker in self.processes if self._reloads else ():
             if isinstance(worker, Worker) and worker.was_ready and worker.pid is not None and worker.exitcode is None:
                 with suppress(ProcessLookupError):
                     os.kill(worker.pid, signal.SIGHUP)

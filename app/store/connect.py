@@ -25,7 +25,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import RedisError
 
-from app.files.reread import Reread
+from app.files.reloaded_file import ReloadedFile
 from app.loop.background import BackgroundTask
 from app.loop.single_flight import SingleFlight
 from app.store import url as redis_url
@@ -161,7 +161,7 @@ def _single(address: Address, **options: Any) -> Redis:
     return Redis.from_pool(ConnectionPool(connection_class=kind, host=address.host, port=address.port, **options))
 
 
-def _options(login: Login, tls: Reread[ssl.SSLContext] | None) -> dict[str, Any]:
+def _options(login: Login, tls: ReloadedFile[ssl.SSLContext] | None) -> dict[str, Any]:
     options = {
         "username": login.username,
         "password": login.password,
@@ -212,7 +212,7 @@ class _TlsConnection(SSLConnection):
     https://github.com/redis/redis-py/issues/3599 asks for this.
     """
 
-    def __init__(self, *, tls: Reread[ssl.SSLContext], **options: Any) -> None:
+    def __init__(self, *, tls: ReloadedFile[ssl.SSLContext], **options: Any) -> None:
         super().__init__(**options)
         self._tls = tls
 

@@ -22,7 +22,7 @@ from app.store.connect import (
     shard_of,
     shards,
 )
-from app.store.lane import Lane, Word
+from app.store.shared_connection import SharedConnection, Word
 from app.store.store_clock import server_time
 from app.store.url import Address
 
@@ -68,7 +68,7 @@ class GuardedClient:
         )
         self._breakers: dict[int, CircuitBreaker] = {}
         self._timeout = timeout
-        self._lanes: dict[Address | None, Lane] = {}
+        self._connections: dict[Address | None, SharedConnection] = {}
         self._probes: dict[int, str] = {}
 
     @property
@@ -141,16 +141,16 @@ class GuardedClient:
 
     async def aclose(self) -> None:
         """End the calls under way; the caller closes the client."""
-        for lane in self._lanes.values():
-            await lane.aclose()
+        for connection in self._connections.values():
+            await connection.aclose()
 
     async def _at_server(self, key: str | None, work: Callable[[Send], Awaitable[T]]) -> T:
         """Do the work at the server that has the key. A command that a server redirects has not been run."""
         server, asking = server_of(self.client, key), False
         for _ in range(REDIRECTIONS + 1):
-            lane = self._lane(server)
+            connection = self._connection_to(server)
             try:
-                return await work(lane.call_asking if asking else lane.call)
+                return await work(connection.call_asking if asking else connection.call)
             except TryAgainError:
                 await asyncio.sleep(TRY_AGAIN_SECONDS)
             except ClusterDownError as error:
@@ -164,17 +164,17 @@ class GuardedClient:
             f"it redirected a command {REDIRECTIONS} times; if it is a cluster, set REDIS_URL to redis+cluster://host:port"
         )
 
-    def _lane(self, server: Address | None) -> Lane:
-        """The lane to that server; None: to any server of a cluster, or to the only one."""
-        lane = self._lanes.get(server)
-        if lane is None:
+    def _connection_to(self, server: Address | None) -> SharedConnection:
+        """The connection to that server; None: to any server of a cluster, or to the only one."""
+        connection = self._connections.get(server)
+        if connection is None:
             # Servers that have left a cluster are forgotten.
-            self._lanes = {name: lane for name, lane in self._lanes.items() if lane.is_connected}
-            lane = Lane(
+            self._connections = {name: it for name, it in self._connections.items() if it.is_connected}
+            connection = SharedConnection(
                 partial(borrow, self.client, server), self._timeout, partial(note_failed_connection, self.client)
             )
-            self._lanes[server] = lane
-        return lane
+            self._connections[server] = connection
+        return connection
 
     def _breaker(self, shard: int) -> CircuitBreaker:
         breaker = self._breakers.get(shard)

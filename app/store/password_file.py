@@ -4,7 +4,7 @@ from pathlib import Path
 
 from redis.credentials import CredentialProvider
 
-from app.files.reread import Reread
+from app.files.reloaded_file import ReloadedFile
 from app.files.toml_file import read_file
 
 PASSWORD_LIMIT = 16 * 1024
@@ -28,7 +28,7 @@ def load_password(path: Path) -> str:
 class FileCredentials(CredentialProvider):
     """The credentials for a new connection; the password is that of the file at that time."""
 
-    def __init__(self, username: str | None, password: Reread[str]) -> None:
+    def __init__(self, username: str | None, password: ReloadedFile[str]) -> None:
         self._username = username
         self._password = password
 

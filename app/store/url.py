@@ -10,7 +10,7 @@ from re import compile as pattern
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
-from app.files.reread import Reread
+from app.files.reloaded_file import ReloadedFile
 from app.store.password_file import load_password
 
 PORT = 6379
@@ -80,11 +80,11 @@ class RedisTarget:
 
     engine: Engine
     login: Login
-    tls: Reread[ssl.SSLContext] | None
-    password: Reread[str] | None = None
+    tls: ReloadedFile[ssl.SSLContext] | None
+    password: ReloadedFile[str] | None = None
 
     @property
-    def files(self) -> tuple[Reread[Any], ...]:
+    def files(self) -> tuple[ReloadedFile[Any], ...]:
         """The files that may change while the service runs."""
         return tuple(file for file in (self.tls, self.password) if file is not None and file.paths)
 
@@ -121,7 +121,7 @@ def read(url: str, password_file: Path | None = None) -> RedisTarget:
     return RedisTarget(engine, login, _tls(options) if secured else None, _password(password_file, login))
 
 
-def _password(path: Path | None, login: Login) -> Reread[str] | None:
+def _password(path: Path | None, login: Login) -> ReloadedFile[str] | None:
     if path is None:
         return None
     if login.password is not None:
@@ -131,7 +131,7 @@ def _password(path: Path | None, login: Login) -> Reread[str] | None:
         )
     name = f"REDIS_PASSWORD_FILE={path}"
     try:
-        return Reread(name, partial(load_password, path), path)
+        return ReloadedFile(name, partial(load_password, path), path)
     except ValueError as error:
         raise ValueError(f"{name} is invalid: {error}") from None
 
@@ -231,7 +231,7 @@ def _options(query: str, known: tuple[str, ...]) -> _Options:
     return options
 
 
-def _tls(options: _Options) -> Reread[ssl.SSLContext]:
+def _tls(options: _Options) -> ReloadedFile[ssl.SSLContext]:
     """One context for all connections: reading the system's certificates takes long and blocks the event loop.
 
     It is replaced, not changed, when its files change: an authority that is gone from them is no longer trusted.
@@ -243,7 +243,7 @@ def _tls(options: _Options) -> Reread[ssl.SSLContext]:
         _refuse("ssl_keyfile needs ssl_certfile, too")
     load = partial(_context, ca_certs, certificate, key, checks=checks, hostname=hostname)
     try:
-        return Reread("the TLS files of REDIS_URL", load, *(Path(file) for file in files if file is not None))
+        return ReloadedFile("the TLS files of REDIS_URL", load, *(Path(file) for file in files if file is not None))
     except ValueError as error:
         _refuse(str(error))
 

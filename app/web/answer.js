@@ -83,7 +83,7 @@ export class Answer {
     this._asked = null;
   }
 
-  /** Whether an answer is shown, be it out of date. */
+  /** Whether an answer is shown, even if it is out of date. */
   get isShown() {
     return this._versions !== null;
   }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.auth.keys import new_key
-from app.store.lane import Lane
+from app.store.shared_connection import SharedConnection
 from tests.api.service import START, Service, running
 from tests.faults.until import until
 from tests.origins import serve, text
@@ -233,7 +233,7 @@ async def test_a_report_while_the_store_is_down_is_degraded(store_url: str, monk
         async def refuse(*_arguments: object) -> object:
             raise ConnectionError("refused")
 
-        monkeypatch.setattr(Lane, "call", refuse)
+        monkeypatch.setattr(SharedConnection, "call", refuse)
         answer = await report(service, held, status=403)
         assert answer == {"released": False, "backoff": None, "degraded": True}
         assert await edge(service, url) is None

@@ -44,12 +44,13 @@ def test_each_case_of_the_specification_is_decided(dialect: str) -> None:
             assert rule == case["rule"], case["id"]
 
 
-@pytest.mark.parametrize("case", rows("rate-cases.jsonl"), ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", rows("rate-cases.jsonl"), ids=lambda case: f"{case['id']}-{case['clause']}")
 def test_the_rate_of_each_case_of_the_specification(case: dict[str, Any]) -> None:
     file = robots_core.read(case["robots"].encode())
     at = datetime.fromisoformat(f"2026-11-21T{case['at_utc']}:00+00:00")
     rate = file.rate(case["agent"], dialect=case["dialect"], at=at)
-    assert (None if rate is None else rate.interval) == case["interval_s"]
+    stated = (None, None, None) if rate is None else (rate.documents, rate.seconds, rate.interval)
+    assert stated == (case["documents"], case["seconds"], case["interval_s"])
     assert file.decide("/", case["agent"], dialect=case["dialect"], at=at).rate == rate
 
 

@@ -11,7 +11,7 @@ from app.edge.facts import FACT_KEPT, MAX_AGENTS, EdgeFact, EdgeState
 from app.edge.redis_edge import ORIGINS_PER_CALL, RedisEdge
 from app.edge.replica import EdgeFacts
 from app.store.guarded_client import GuardedClient, StoreDown
-from app.store.lane import Lane
+from app.store.shared_connection import SharedConnection
 from tests.patient_service import STORE_TIMEOUT
 
 ORIGIN, START = "https://example.com", 1_800_000_000
@@ -255,7 +255,7 @@ async def test_the_last_facts_are_kept_while_the_store_is_down(
     async def refuse(*_arguments: object) -> object:
         raise ConnectionError("refused")
 
-    monkeypatch.setattr(Lane, "call", refuse)
+    monkeypatch.setattr(SharedConnection, "call", refuse)
     with pytest.raises(StoreDown):
         await replica.sync()
     with pytest.raises(StoreDown):

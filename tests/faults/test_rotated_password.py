@@ -69,7 +69,7 @@ def numbers(server: Node) -> set[int]:
 
 
 async def test_requests_go_on_while_the_password_is_rotated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "app.files.reread")
+    caplog.set_level(logging.INFO, "app.files.reloaded_file")
     password = tmp_path / "password"
     password.write_text(OLD)
     password.chmod(0o600)

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from app.fetch.client import _Redirect, _Walk
+from app.fetch.client import _Hops, _Redirect
 from app.fetch.guard import PortPolicy
 from app.fetch.profile import FetchProfile
 from app.fetch.response import REDIRECTS, Headers, body_of, read_access
@@ -21,8 +21,8 @@ FIELDS: tuple[Headers, ...] = (
 ORIGIN = Origin("https", "www.example.com", 443)
 
 
-def walk() -> _Walk:
-    return _Walk(Target(ORIGIN, "/robots.txt"), FetchProfile("Bot"), asked_port=443, seen={ORIGIN.robots_url})
+def walk() -> _Hops:
+    return _Hops(Target(ORIGIN, "/robots.txt"), FetchProfile("Bot"), asked_port=443, seen={ORIGIN.robots_url})
 
 
 def responses() -> list[Access]:

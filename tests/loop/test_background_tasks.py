@@ -35,7 +35,7 @@ from app.decision_log.sinks import Sink
 from app.edge.facts import EdgeFact, OriginFacts
 from app.edge.redis_edge import EdgeChanges, RedisEdge
 from app.edge.replica import EdgeFacts
-from app.files.reread import Reread, on_change
+from app.files.reloaded_file import ReloadedFile, on_change
 from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory
 from app.loop import background, garbage
@@ -57,7 +57,7 @@ from app.pacing.shard_state import ShardState
 from app.pacing.slots import PaceKey
 from app.store.connect import Borrowed, borrow, subscriber
 from app.store.guarded_client import GuardedClient, StoreDown
-from app.store.lane import Lane
+from app.store.shared_connection import SharedConnection
 from app.store.store_clock import ShardClock
 from robots_core.origin import Origin
 from robots_core.robots.access import Unavailable
@@ -481,7 +481,7 @@ async def recovery(stage: Stage) -> None:
 
 
 async def reloads(stage: Stage) -> None:
-    def content(name: str) -> Reread[str]:
+    def content(name: str) -> ReloadedFile[str]:
         path = stage.path / name
         path.write_text("first")
         seen: list[None] = []
@@ -492,7 +492,7 @@ async def reloads(stage: Stage) -> None:
                 raise Poison
             return path.read_text()
 
-        return Reread(name, load, path)
+        return ReloadedFile(name, load, path)
 
     files = {name: content(name) for name in ("bad", "good")}
     async with on_change(0.0, *files.values()):
@@ -552,13 +552,13 @@ async def store_connections(stage: Stage) -> None:
     async def bad(_server: None) -> Borrowed:
         raise Poison
 
-    lane = Lane(partial(bad, None), 20.0)
+    shared = SharedConnection(partial(bad, None), 20.0)
     for _ in range(2):
         with pytest.raises(Poison):
-            await lane.call("PING")
-    lane._borrow = partial(borrow, stage.client, None)
-    assert await lane.call("PING") == b"PONG"
-    await lane.aclose()
+            await shared.call("PING")
+    shared._borrow = partial(borrow, stage.client, None)
+    assert await shared.call("PING") == b"PONG"
+    await shared.aclose()
     assert len(stage.failures) == 2
 
 

@@ -1,7 +1,6 @@
 """The terms of groups, from bytes: spec F, G and the rate cases."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -9,9 +8,6 @@ from robots_core.robots.agents import agent_of, known_agents, read_agent
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.robots_txt import RobotsTxt
 from robots_core.robots.terms import Terms
-from tests.robots.cases import rows
-
-RATES = rows("rate-cases.jsonl")
 
 
 def terms(robots: str, agent: str = "FooBot", dialect: str = "rfc9309") -> Terms | None:
@@ -19,16 +15,6 @@ def terms(robots: str, agent: str = "FooBot", dialect: str = "rfc9309") -> Terms
     asking = read_agent(agent)
     selection = reading.select(asking)
     return None if selection is None else reading.terms(selection, asking)
-
-
-@pytest.mark.parametrize("case", RATES, ids=[f"{case['id']}-{case['clause']}" for case in RATES])
-def test_the_rate_of_each_case_of_the_specification(case: dict[str, Any]) -> None:
-    hour, minute = map(int, case["at_utc"].split(":"))
-    found = terms(case["robots"], case["agent"], case["dialect"])
-    assert found is not None
-    rate = found.rates.at(datetime(2026, 11, 21, hour, minute, tzinfo=UTC)).value
-    stated = (None, None, None) if rate is None else (rate.documents, rate.seconds, rate.interval)
-    assert stated == (case["documents"], case["seconds"], case["interval_s"])
 
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -65,7 +65,7 @@ def test_idle_connections_that_were_closed_fail_no_call(
         await asyncio.gather(*(snapshots.put(site, copy(site), 600) for site in SITES))
         for _ in range(3):
             assert kill_connections(fleet) >= len(fleet.masters)
-            await until_so(lambda: not any(lane.is_connected for lane in redis._lanes.values()))
+            await until_so(lambda: not any(shared.is_connected for shared in redis._connections.values()))
             assert await asyncio.gather(*(snapshots.get(site) for site in SITES)) == [copy(site) for site in SITES]
         await redis.aclose()
         await client.aclose()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.json_bodies import RequestModel, Whole
+from app.api.json_bodies import JsonInteger, RequestModel
 from app.api.middleware.auth import admin
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
@@ -55,7 +55,7 @@ class OverrideIn(RequestModel):
     )
     robots: str | None = Field(None, description="The robots.txt that replaces the origin's file.")
     delay: float | None = Field(None, description=f"Least seconds between two documents, up to {LONGEST_DELAY:.0f}.")
-    budget: Annotated[int | None, Whole] = Field(
+    budget: Annotated[int | None, JsonInteger] = Field(
         None, description="The most documents that each crawler may have of a pool in a day of UTC, by its permits."
     )
     expires_at: InstantText | None = Field(None, description="RFC 3339 instant at which it stops to apply.")

@@ -15,7 +15,7 @@ from app.api.answers.http_caching import NO_STORE
 from app.api.answers.schema import AnswerOut
 from app.api.item_results import encode_result, holding
 from app.api.json_array import array_response
-from app.api.json_bodies import RequestModel, Whole, body_of, validated
+from app.api.json_bodies import JsonInteger, RequestModel, body_of, validated
 from app.api.middleware.answer_room import held_answers
 from app.api.middleware.auth import caller_of, charge, is_operator, keys_required
 from app.api.problems import bad_value, documented
@@ -128,7 +128,9 @@ class OutcomeIn(RequestModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    status: Annotated[int | None, Whole] = Field(None, ge=100, le=599, strict=True, description="The page's status.")
+    status: Annotated[int | None, JsonInteger] = Field(
+        None, ge=100, le=599, strict=True, description="The page's status."
+    )
     retry_after: float | str | None = Field(
         None, description="The page's Retry-After: seconds, or the header as received; an invalid one is ignored."
     )

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from app.api.json_bodies import RequestModel, Whole
+from app.api.json_bodies import JsonInteger, RequestModel
 from app.api.problems import Problem, bad_value
 from app.decisions.question import InstantText, UrlText, past_from, target_from
 from app.fetch.response import REDIRECTS, Unreadable, read_observed
@@ -55,7 +55,7 @@ class ObservationIn(SentFile):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    status: Annotated[int, Whole] = Field(ge=200, le=599, description="Of the final response, after redirects.")
+    status: Annotated[int, JsonInteger] = Field(ge=200, le=599, description="Of the final response, after redirects.")
     observed_at: InstantText = Field(
         description="RFC 3339 instant at which the caller asked for the file; not after now."
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
-from app.api.json_bodies import RequestModel, Whole
+from app.api.json_bodies import JsonInteger, RequestModel
 from app.api.problems import Problem, bad_value
 from app.cache.freshness import Recheck
 from app.cache.outage import LONGEST_OUTAGE
@@ -62,11 +62,11 @@ class SimulatedOutcomeIn(RequestModel):
         json_schema_extra={"examples": [{"status": 503, "for": "3d"}, {"cause": "timeout", "had_copy": False}]},
     )
 
-    status: Annotated[int | None, Whole] = Field(
+    status: Annotated[int | None, JsonInteger] = Field(
         None, ge=200, le=599, description="Status that the origin answers with."
     )
     cause: SimulatedCause | None = Field(None, description="Why there is no file, if the status does not say so.")
-    retry_after: Annotated[int | None, Whole] = Field(
+    retry_after: Annotated[int | None, JsonInteger] = Field(
         None, ge=0, le=10**9, description="Retry-After in seconds, of 429 and 5xx."
     )
     lasting: int | float | str = Field(

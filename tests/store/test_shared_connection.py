@@ -19,8 +19,8 @@ from redis.exceptions import InvalidResponse, ResponseError
 from app.store.connect import Borrowed, borrow, connect, server_of
 from app.store.failures import ConnectionEnded
 from app.store.guarded_client import GuardedClient, StoreDown
-from app.store.lane import Lane
 from app.store.script import Script
+from app.store.shared_connection import SharedConnection
 from app.store.url import Address
 from tests.api.service import Service, running
 from tests.engines import MASTER, QUOTED, Fleet, cluster_url, clustered, eventually, node, sentinel_url, watched
@@ -37,36 +37,36 @@ async def between(store_url: str, store_client: Redis, tmp_path: Path) -> AsyncI
         yield one
 
 
-def lane_of(client: Redis, timeout: float) -> Lane:
-    return Lane(partial(borrow, client, None), timeout)
+def shared_by(client: Redis, timeout: float) -> SharedConnection:
+    return SharedConnection(partial(borrow, client, None), timeout)
 
 
 @pytest.fixture
-async def far(between: Proxy) -> AsyncIterator[Lane]:
-    """A lane through the proxy."""
+async def far(between: Proxy) -> AsyncIterator[SharedConnection]:
+    """A shared connection through the proxy."""
     client = connect(between.url)
     assert isinstance(client, Redis)
-    lane = lane_of(client, PATIENT)
-    yield lane
-    await lane.aclose()
+    shared = shared_by(client, PATIENT)
+    yield shared
+    await shared.aclose()
     await client.aclose()
 
 
-async def test_all_calls_share_a_connection_and_each_gets_its_reply(far: Lane, between: Proxy) -> None:
+async def test_all_calls_share_a_connection_and_each_gets_its_reply(far: SharedConnection, between: Proxy) -> None:
     texts = [b"%d" % number * (number % 50 * 1000) for number in range(200)]
     assert await asyncio.gather(*(far.call("ECHO", text) for text in texts)) == texts
     assert await far.call("EVAL", "return {1, {false, 'a'}}", 0) == [1, [None, b"a"]]
     assert between.connections == 1
 
 
-async def test_an_error_fails_one_call(far: Lane, between: Proxy) -> None:
+async def test_an_error_fails_one_call(far: SharedConnection, between: Proxy) -> None:
     calls = [asyncio.ensure_future(far.call(*command)) for command in (("ECHO", "a"), ("NONE",), ("ECHO", "b"))]
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert (results[0], results[2], between.connections) == (b"a", b"b", 1)
     assert isinstance(results[1], ResponseError)
 
 
-async def test_callers_that_are_cancelled_at_any_moment_cost_no_other(far: Lane, between: Proxy) -> None:
+async def test_callers_that_are_cancelled_at_any_moment_cost_no_other(far: SharedConnection, between: Proxy) -> None:
     chance = random.Random(7)
 
     async def cut_short(number: int) -> None:
@@ -92,19 +92,19 @@ async def test_callers_that_are_cancelled_at_any_moment_cost_no_other(far: Lane,
 async def test_a_command_that_was_given_up_is_not_sent_later(between: Proxy, store_client: Redis) -> None:
     client = connect(between.url)
     assert isinstance(client, Redis)
-    lane = lane_of(client, 0.05)
+    shared = shared_by(client, 0.05)
     between.held.clear()  # no connection succeeds
-    late = asyncio.ensure_future(lane.call("RPUSH", "sent", "late"))
-    cancelled = asyncio.ensure_future(lane.call("RPUSH", "sent", "cancelled"))
+    late = asyncio.ensure_future(shared.call("RPUSH", "sent", "late"))
+    cancelled = asyncio.ensure_future(shared.call("RPUSH", "sent", "cancelled"))
     await asyncio.sleep(0)
     cancelled.cancel()
     with pytest.raises(TimeoutError):
         await late
     between.held.set()
-    await until_so(lambda: lane._connection is not None)  # opening went on
-    assert await lane.call("RPUSH", "sent", "now") == 1
+    await until_so(lambda: shared._connection is not None)  # opening went on
+    assert await shared.call("RPUSH", "sent", "now") == 1
     assert between.connections == 1
-    await lane.aclose()
+    await shared.aclose()
     await client.aclose()
 
 
@@ -113,51 +113,51 @@ async def test_a_connection_that_ends_while_it_is_handed_over_is_released(
 ) -> None:
     client = connect(store_url)
     assert isinstance(client, Redis)
-    pool, lane = client.connection_pool, lane_of(client, PATIENT)
+    pool, shared = client.connection_pool, shared_by(client, PATIENT)
     get_connection = pool.get_connection
 
     async def closed() -> AbstractConnection:
         connection: AbstractConnection = await get_connection()  # type: ignore[no-untyped-call]
         assert connection._writer is not None
         connection._writer.transport.abort()
-        await asyncio.sleep(0.01)  # its end was noted before the lane could
+        await asyncio.sleep(0.01)  # its end was noted before the other side could
         return connection
 
     monkeypatch.setattr(pool, "get_connection", closed)
     with pytest.raises(NoConnection, match="closed"):
-        await asyncio.wait_for(lane.call("PING"), 5.0)
+        await asyncio.wait_for(shared.call("PING"), 5.0)
     assert not pool._in_use_connections
     # Its caller may have given up meanwhile.
-    gone = asyncio.ensure_future(lane.call("PING"))
+    gone = asyncio.ensure_future(shared.call("PING"))
     await asyncio.sleep(0)
     gone.cancel()
-    await until_so(lambda: not lane.is_connected)
+    await until_so(lambda: not shared.is_connected)
     monkeypatch.undo()
-    assert await asyncio.wait_for(lane.call("ECHO", "again"), 5.0) == b"again"
-    await lane.aclose()
+    assert await asyncio.wait_for(shared.call("ECHO", "again"), 5.0) == b"again"
+    await shared.aclose()
     await client.aclose()
 
 
 async def test_a_late_reply_fails_all_that_wait_and_the_next_connects_anew(between: Proxy) -> None:
     client = connect(between.url)
     assert isinstance(client, Redis)
-    lane = lane_of(client, 0.1)
+    shared = shared_by(client, 0.1)
     while between.connections == 0:
         with suppress(TimeoutError):
-            await lane.call("PING")
+            await shared.call("PING")
     between.held.clear()
-    calls = [asyncio.ensure_future(lane.call("ECHO", number)) for number in range(5)]
+    calls = [asyncio.ensure_future(shared.call("ECHO", number)) for number in range(5)]
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert {type(result) for result in results} == {TimeoutError}
     between.held.set()
     await until_so(lambda: between.connections == 2)  # without a call
-    await until_so(lambda: lane._connection is not None)
-    assert await lane.call("ECHO", "new") == b"new"
-    await lane.aclose()
+    await until_so(lambda: shared._connection is not None)
+    assert await shared.call("ECHO", "new") == b"new"
+    await shared.aclose()
     await client.aclose()
 
 
-async def test_a_cut_connection_fails_what_waits_and_is_opened_again(far: Lane, between: Proxy) -> None:
+async def test_a_cut_connection_fails_what_waits_and_is_opened_again(far: SharedConnection, between: Proxy) -> None:
     assert await far.call("PING") == b"PONG"
     between.held.clear()
     calls = [asyncio.ensure_future(far.call("ECHO", number)) for number in range(3)]
@@ -171,7 +171,7 @@ async def test_a_cut_connection_fails_what_waits_and_is_opened_again(far: Lane, 
 
 
 @pytest.mark.parametrize("extra", [b"+OK\r\n", b"?\r\n"])
-async def test_a_reply_to_no_command_closes_the_connection(far: Lane, extra: bytes) -> None:
+async def test_a_reply_to_no_command_closes_the_connection(far: SharedConnection, extra: bytes) -> None:
     assert await far.call("PING") == b"PONG"
     assert far._connection is not None
     waiting = asyncio.ensure_future(far.call("BLPOP", "none", 0))
@@ -182,7 +182,7 @@ async def test_a_reply_to_no_command_closes_the_connection(far: Lane, extra: byt
     assert await far.call("ECHO", "new") == b"new"
 
 
-async def test_what_a_server_sends_unasked_is_not_collected(far: Lane) -> None:
+async def test_what_a_server_sends_unasked_is_not_collected(far: SharedConnection) -> None:
     assert await far.call("PING") == b"PONG"
     connection = far._connection
     assert connection is not None
@@ -215,14 +215,16 @@ async def test_a_reply_that_does_not_end_is_late(tmp_path: Path, drop: bytes) ->
         return Borrowed(transport, closed)
 
     async with await asyncio.start_unix_server(begin, path):
-        lane = Lane(bare, 0.1)
+        shared = SharedConnection(bare, 0.1)
         with pytest.raises(TimeoutError):
-            await lane.call("PING")
+            await shared.call("PING")
         await until_so(lambda: connections == 2)  # without a call
-        await lane.aclose()
+        await shared.aclose()
 
 
-async def test_calls_of_one_turn_fail_together_if_the_connection_ends_in_it(far: Lane, store_client: Redis) -> None:
+async def test_calls_of_one_turn_fail_together_if_the_connection_ends_in_it(
+    far: SharedConnection, store_client: Redis
+) -> None:
     assert await far.call("PING") == b"PONG"
     assert far._connection is not None
     calls = [asyncio.ensure_future(far.call("RPUSH", "turn", number)) for number in range(3)]
@@ -237,11 +239,11 @@ async def test_calls_of_one_turn_fail_together_if_the_connection_ends_in_it(far:
 async def test_no_connection_fails_every_call_with_an_error_of_its_own() -> None:
     client = connect("redis://127.0.0.1:1")
     assert isinstance(client, Redis)
-    lane = lane_of(client, PATIENT)
-    results = await asyncio.gather(*(lane.call("PING") for _ in range(3)), return_exceptions=True)
+    shared = shared_by(client, PATIENT)
+    results = await asyncio.gather(*(shared.call("PING") for _ in range(3)), return_exceptions=True)
     assert {type(result) for result in results} == {NoConnection}
     assert len({id(result) for result in results}) == 3
-    await lane.aclose()
+    await shared.aclose()
     await client.aclose()
 
 
@@ -249,11 +251,11 @@ async def test_closing_fails_what_waits_and_leaves_nothing(between: Proxy) -> No
     before = asyncio.all_tasks()
     client = connect(between.url)
     assert isinstance(client, Redis)
-    lane = lane_of(client, PATIENT)
-    assert await lane.call("PING") == b"PONG"
-    waiting = asyncio.ensure_future(lane.call("BLPOP", "none", 0))
+    shared = shared_by(client, PATIENT)
+    assert await shared.call("PING") == b"PONG"
+    waiting = asyncio.ensure_future(shared.call("BLPOP", "none", 0))
     await asyncio.sleep(0)
-    await lane.aclose()
+    await shared.aclose()
     with pytest.raises(NoConnection):
         await waiting
     assert not client.connection_pool._in_use_connections

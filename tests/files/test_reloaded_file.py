@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.cache.recheck_file import load
-from app.files.reread import Reread, on_change, on_sighup
+from app.files.reloaded_file import ReloadedFile, on_change, on_sighup
 from tests.faults.until import until_so
 
 
@@ -43,10 +43,10 @@ class Lines(logging.Handler):
 
 async def test_sighup_rereads_the_file_and_an_invalid_one_changes_nothing(path: Path) -> None:
     lines = Lines()
-    log = logging.getLogger("app.files.reread")
+    log = logging.getLogger("app.files.reloaded_file")
     log.addHandler(lines)
     log.setLevel(logging.INFO)
-    file = Reread("RECHECK_FILE", partial(load, path), path)
+    file = ReloadedFile("RECHECK_FILE", partial(load, path), path)
     try:
         async with on_sighup(file):
             write(path, '"b.example" = {delay = "2h"}')
@@ -72,7 +72,7 @@ async def hang_up(lines: Lines) -> None:
 
 
 async def test_the_file_at_the_time_of_a_reload_is_in_force_after_it(path: Path) -> None:
-    file = Reread("RECHECK_FILE", partial(load, path), path)
+    file = ReloadedFile("RECHECK_FILE", partial(load, path), path)
     async with on_sighup(file):
         for number in range(20):
             write(path, f'"{number}a.example" = {{delay = "2h"}}')
@@ -89,7 +89,7 @@ async def test_a_mounted_file_that_changes_is_reloaded_without_a_signal(tmp_path
     (tmp_path / "..data").symlink_to("1")
     (tmp_path / "recheck.toml").symlink_to("..data/recheck.toml")
     path = tmp_path / "recheck.toml"
-    file = Reread("RECHECK_FILE", partial(load, path), path)
+    file = ReloadedFile("RECHECK_FILE", partial(load, path), path)
     async with on_change(0.01, file):
         (tmp_path / "new").symlink_to("2")
         (tmp_path / "new").rename(tmp_path / "..data")
@@ -98,7 +98,7 @@ async def test_a_mounted_file_that_changes_is_reloaded_without_a_signal(tmp_path
 
 async def test_an_unchanged_file_is_not_read_again(path: Path) -> None:
     loads: list[Path] = []
-    file = Reread("RECHECK_FILE", partial(loads.append, path), path)
+    file = ReloadedFile("RECHECK_FILE", partial(loads.append, path), path)
     for _ in range(3):
         await file.reload_if_changed()
     await file.end()

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Reread(Generic[T]):
+class ReloadedFile(Generic[T]):
     """The content of a file, or of several that belong together.
 
     A failed reload leaves `value` unchanged; `refused` is true until one succeeds.
@@ -97,7 +97,7 @@ def version(path: Path) -> tuple[int, ...] | None:
 
 
 @asynccontextmanager
-async def on_sighup(*files: Reread[Any]) -> AsyncIterator[None]:
+async def on_sighup(*files: ReloadedFile[Any]) -> AsyncIterator[None]:
     """While the block lasts, reload the files on SIGHUP, if this platform and this thread can handle the signal."""
 
     def reload_all() -> None:
@@ -117,7 +117,7 @@ async def on_sighup(*files: Reread[Any]) -> AsyncIterator[None]:
             await file.end()
 
 
-def on_change(every: float, *files: Reread[Any]) -> AbstractAsyncContextManager[None]:
+def on_change(every: float, *files: ReloadedFile[Any]) -> AbstractAsyncContextManager[None]:
     """While the block lasts, look at the files every `every` seconds and reload those that have changed."""
 
     async def look() -> None:

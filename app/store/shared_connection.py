@@ -1,7 +1,7 @@
 """The commands of a process to one server, on one connection that all callers share.
 
-redis-py opens the connection: it knows the server, TLS and the password. A Lane then takes the place of its protocol,
-so that a call is a future, and needs neither a task nor a connection out of a pool. What callers rely on:
+redis-py opens the connection: it knows the server, TLS and the password. SharedConnection then takes the place of its
+protocol, so that a call is a future, and needs neither a task nor a connection out of a pool. What callers rely on:
 
 - Commands are sent in the order of the calls, each once. Replies come in the same order.
 - What is called in one turn of the event loop is written at once, at its end.
@@ -49,7 +49,7 @@ _Waiting: TypeAlias = "asyncio.Future[Any]"
 _CLOSED = "the connection was closed"
 
 
-class Lane:
+class SharedConnection:
     """Calls to one server, each for at most `timeout` seconds, on a connection that `borrow` opens.
 
     `failed` is called when a connection fails, or none can be opened.
