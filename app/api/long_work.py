@@ -20,6 +20,10 @@ class LongWork:
         self._turns = turns
         self._helpers = helpers
 
+    def prepare(self, work: Callable[[], bytes]) -> None:
+        """See `Helpers.prepare`."""
+        self._helpers.prepare(work)
+
     async def run(self, request: Request, size: int, work: Callable[..., bytes], *arguments: object) -> bytes:
         """The result of `work` about `size` bytes: on the event loop if they are few, else by a helper process.
 

@@ -35,6 +35,7 @@ class BackgroundTask(StrEnum):
     EDGE_FACTS = "edge-facts"
     EVENT_LOOP_LAG = "event-loop-lag"
     GAUGES = "gauges"
+    HELPERS = "helpers"
     HISTORY = "history"
     INVALIDATIONS = "invalidations"
     LEASES = "leases"

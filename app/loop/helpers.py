@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from app.loop.admission import Admission, Overloaded, Refused, ignore
+from app.loop.background import BackgroundTask
 from app.loop.helper_process import ANSWER, CALL, REPLY_LIMIT, CallOutcome
+from app.loop.single_flight import SingleFlight
 from robots_core.robots.access import Busy
 
 HELPERS: Final = 2
@@ -157,6 +159,12 @@ class Helpers:
         self._refused = refused
         self._idle: list[_Helper] = []
         self._all: set[_Helper] = set()
+        self._preparing: SingleFlight[str, bytes] = SingleFlight(BackgroundTask.HELPERS, expected=Busy)
+
+    def prepare(self, work: Callable[[], bytes]) -> None:
+        """Start a helper if none runs, and have it do `work`: to import what a call needs that is likely to come."""
+        if not any(helper.lives() for helper in self._all):
+            self._preparing.start("", lambda: self.run("", work))
 
     async def run(
         self,
@@ -191,11 +199,15 @@ class Helpers:
 
     async def aclose(self) -> None:
         """End all helpers."""
+        await self._preparing.aclose()
         for helper in self._all:
             await helper.end()
 
     async def _helper(self) -> _Helper:
         """One that is idle, or a new one. Raises HelperFailed."""
+        preparing = self._preparing.under_way("")
+        if not self._idle and preparing not in (None, asyncio.current_task()):
+            await asyncio.wait([preparing])  # sooner than another can start
         while self._idle:
             helper = self._idle.pop()
             if helper.lives():

@@ -571,6 +571,7 @@ SCENARIOS: Mapping[BackgroundTask, Callable[[Stage], Coroutine[Any, Any, None]]]
     BackgroundTask.EDGE_FACTS: edge_facts,
     BackgroundTask.EVENT_LOOP_LAG: event_loop_lag,
     BackgroundTask.GAUGES: gauges,
+    BackgroundTask.HELPERS: flights(BackgroundTask.HELPERS),
     BackgroundTask.HISTORY: history,
     BackgroundTask.INVALIDATIONS: invalidations,
     BackgroundTask.LEASES: leases,

@@ -14,12 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from app.api.trials.rows import trial_json
+from app.api.trials.rows import imported, trial_json
 from app.loop import helpers as module
 from app.loop.admission import Overloaded
 from app.loop.background import cancel_and_wait
 from app.loop.helper_process import REPLY_LIMIT
 from app.loop.helpers import CPU_SECONDS, WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
+from app.sites.sitemap import sitemap_json
 from robots_core.diff.as_json import changes_json
 from robots_core.file_json import file_json
 from robots_core.meta_tags import metas_json
@@ -30,10 +31,10 @@ MIB = 2**20
 SOURCE = Path(module._PROCESS).read_text()
 SERVICE_LIBRARIES = {"asyncio", "fastapi", "httptools", "redis", "starlette", "uvicorn"}
 MODELS = {"logging", "pydantic"}
-WORKS: list[Callable[..., bytes]] = [work.pid, file_json, changes_json, metas_json, trial_json]
+WORKS: list[Callable[..., bytes]] = [work.pid, file_json, changes_json, metas_json, trial_json, imported, sitemap_json]
 """One function of each module that helpers import."""
 
-MADE_BY_MODELS = {trial_json}
+MADE_BY_MODELS = {trial_json, imported}
 """Those whose answers are encoded by pydantic."""
 
 
@@ -291,3 +292,26 @@ def test_no_helper_outlives_a_service_that_is_killed(run: str, then: str) -> Non
         service.kill()
     _, left = psutil.wait_procs([helper], PATIENCE)
     assert not left
+
+
+async def test_helper_that_is_prepared_does_the_call_that_comes_meanwhile() -> None:
+    async with Called(2) as helpers:
+        helpers.prepare(work.pid)
+        helpers.prepare(work.pid)
+        first = await helpers.pid()
+        helpers.prepare(work.pid)
+        assert await helpers.pid() == first
+        assert helpers.outcomes == ["done", "done", "done"]
+        assert len(psutil.Process().children()) == 1
+
+
+async def test_helper_that_cannot_be_prepared_is_started_by_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Called(2) as helpers:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_PROCESS", str(tmp_path / "missing.py"))
+            helpers.prepare(work.pid)
+            await until_so(lambda: helpers._preparing.under_way("") is None)
+        assert await helpers.pid() > 0
+        assert helpers.outcomes == ["unanswered", "done"]

@@ -89,6 +89,7 @@ async def test_every_task_of_the_service_is_in_the_list(tmp_path: Path) -> None:
             changes = await until(lambda: service.client.get("/v1/changes"), lambda response: bool(response.text))
             newest = changes.text.splitlines()[-1]
             await service.client.get("/v1/changes", params={"after": json.loads(newest)["id"], "wait": 1})
+            await service.client.get("/")
             agents.write_text("[agents.ExampleBot]\nfloor = 2\n")
             permit = {"url": f"{origin.url}/", "agent": "ExampleBot"}
             with stopped(await process_of(client)):

@@ -17,6 +17,8 @@ from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from app.api.page_script import page_script
 from app.api.problems import Problem
+from app.api.services import services_of
+from app.api.trials.rows import imported
 
 WEB = Path(__file__).parents[2] / "web"
 
@@ -71,7 +73,11 @@ _tags = {name: f'"{sha256(script).hexdigest()[:32]}"' for name, script in SCRIPT
 
 
 async def page(request: Request) -> Response:
-    """The tester page. Its links are relative, so that it works below any prefix that ends in `/`."""
+    """The tester page. Its links are relative, so that it works below any prefix that ends in `/`.
+
+    It asks about its example at once, so a helper process starts meanwhile if none runs.
+    """
+    services_of(request).long_work.prepare(imported)
     return await _serve(PAGE, request)
 
 

@@ -185,6 +185,11 @@ def answer(
     return b'{"rows":[%b],%b"left_out":%d}' % (b",".join(rows), members, trial.rows - len(rows))
 
 
+def imported() -> bytes:
+    """Nothing: a helper process that is asked for it has imported what tests need."""
+    return b""
+
+
 def trial_json(trial: Trial, body: bytes, problem: bytes, *, gzipped: bool = False) -> bytes:
     """The JSON of TrialOut within the limits of a request, after a line with the traceback of the first failed row.
 
