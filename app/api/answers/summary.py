@@ -1,6 +1,6 @@
 """The sentence that says why a verdict is what it is, for people who read an answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from app.cache.freshness import Snapshot, is_page
@@ -185,37 +185,27 @@ def _missing(snapshot: Snapshot | None) -> str:
     return f"robots.txt could not be fetched: {_failure(access)}{when}; no copy from the last 30 days is cached"
 
 
+_CAUSE_TEXTS: Mapping[Cause, str] = {
+    Cause.SERVER_ERROR: "the server answered {status}",
+    Cause.TOO_MANY_REQUESTS: "the server answered {status}",
+    Cause.TIMEOUT: "the fetch timed out",
+    Cause.DNS: "the host name could not be resolved",
+    Cause.TLS: "the TLS handshake failed",
+    Cause.CONNECTION: "the connection failed",
+    Cause.PROXY: "the proxy opened no tunnel",
+    Cause.REDIRECT_LOOP: "its redirects form a loop",
+    Cause.COOKIE_LOOP: "its redirects form a loop, and set a cookie",
+    Cause.REFUSED_REDIRECT: "its redirect could not or may not be followed",
+    Cause.BAD_RESPONSE: "the response could not be read",
+    Cause.HTML_PAGE: "the server answered {status} with an HTML page (perhaps a challenge for people)",
+    Cause.CHALLENGE: "a challenge page for people came in its place",
+}
+"""What each cause means, for sites that nothing was learned of."""
+
+
 def _failure(access: Unreachable) -> str:
     """What failed, with the detail if there is one."""
-    return _cause(access) + (f" ({access.detail})" if access.detail else "")
-
-
-def _cause(access: Unreachable) -> str:
-    match access.cause:
-        case Cause.SERVER_ERROR | Cause.TOO_MANY_REQUESTS:
-            return f"the server answered {access.status}"
-        case Cause.TIMEOUT:
-            return "the fetch timed out"
-        case Cause.DNS:
-            return "the host name could not be resolved"
-        case Cause.TLS:
-            return "the TLS handshake failed"
-        case Cause.CONNECTION:
-            return "the connection failed"
-        case Cause.PROXY:
-            return "the proxy opened no tunnel"
-        case Cause.REDIRECT_LOOP | Cause.COOKIE_LOOP:
-            return "its redirects form a loop" + (", and set a cookie" if access.cause is Cause.COOKIE_LOOP else "")
-        case Cause.REFUSED_REDIRECT:
-            return "its redirect could not or may not be followed"
-        case Cause.BAD_RESPONSE:
-            return "the response could not be read"
-        case Cause.HTML_PAGE:
-            return f"the server answered {access.status} with an HTML page (perhaps a challenge for people)"
-        case Cause.CHALLENGE:
-            return "a challenge page for people came in its place"
-        case _:
-            assert_never(access.cause)
+    return _CAUSE_TEXTS[access.cause].format(status=access.status) + (f" ({access.detail})" if access.detail else "")
 
 
 def _shortened(text: str) -> str:
