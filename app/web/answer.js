@@ -13,6 +13,7 @@ import { ofChange, ofWebPage, QUESTION, sentence, shares, withoutFile } from "./
 import { originOf } from "./file-source.js";
 import { WhatIf } from "./what-if.js";
 import { Pace } from "./pace.js";
+import { SiteSitemaps } from "./site-sitemaps.js";
 import { RowDetails } from "./row-details.js";
 import { Table } from "./table.js";
 import { TableFilter } from "./table-filter.js";
@@ -26,10 +27,11 @@ const at = (id) => document.getElementById(id);
 export class Answer {
   /**
    * The FileFields of both versions; `apply(file, line, written, instead)` is called when the user takes the advice on a
-   * line of one.
+   * line of one, and `testUrls(urls)` when they want to test URLs that the page has found.
    */
-  constructor(files, apply) {
+  constructor(files, apply, testUrls) {
     this._files = files;
+    this._sitemaps = new SiteSitemaps(testUrls);
     this._kinds = null;
     this._table = new Table(at("table"), at("why"), (row, column) => this._choose(row, column));
     this._filter = new TableFilter(at("filters"), () => this._filtered());
@@ -261,7 +263,7 @@ export class Answer {
     at("shares").replaceChildren(...parts);
     at("shares").hidden = parts.length === 0;
     this._notice(isPage, newer);
-    at("facts").replaceChildren(...factsOf(crawlers, sitemaps));
+    at("facts").replaceChildren(...factsOf(crawlers, this._sitemaps.said(sitemaps, this._origin)));
     document.querySelector("[data-opens=ask-urls]").textContent = count(this._lines.length, "URL");
     document.querySelector("[data-opens=ask-agents]").textContent = count(agents.length, "crawler");
     at("compare").setAttribute("aria-pressed", String(after !== undefined));

@@ -2,10 +2,9 @@
 
 import { KeyField } from "./key.js";
 import { duration } from "./labels.js";
+import { posted, request } from "./request.js";
 
 const keys = new KeyField(document.getElementById("keyed"), document.getElementById("forget"));
-
-const JSON_BODY = { "Content-Type": "application/json" };
 
 /** Seconds to wait for a fetch: longer than a fetch may take, so that its time-out is told at once. */
 const FETCH_WAIT = 12;
@@ -26,7 +25,7 @@ export class ServiceError extends Error {
  * asked for if the work is too much for one request.
  */
 export function judge(question, signal) {
-  return ask("v1/test", { method: "POST", headers: JSON_BODY, body: JSON.stringify(question), signal });
+  return ask("v1/test", { ...posted(question), signal });
 }
 
 /** `POST v1/test` for one row, explained in detail: what a file, {text, truncated}, says; throws ServiceError. */
@@ -40,8 +39,7 @@ export async function judgeInDetail({ url, asked, dialect, purposes }, { text, t
 
 /** `POST v1/allowed`: for each {url, agent, dialect, purpose} the answer, or {problem}; throws ServiceError. */
 export async function decide(items, signal) {
-  const body = JSON.stringify({ items, wait: FETCH_WAIT });
-  return (await ask("v1/allowed", { method: "POST", headers: JSON_BODY, body, signal })).answers;
+  return (await ask("v1/allowed", { ...posted({ items, wait: FETCH_WAIT }), signal })).answers;
 }
 
 /** `GET v1/allowed`, explained in detail; throws ServiceError. */
@@ -64,6 +62,11 @@ export async function categories(signal) {
 /** `GET v1/robots`: the cached file of the origin of `url`; throws ServiceError. */
 export function held(url, signal) {
   return ask(`v1/robots?${new URLSearchParams({ url, wait: FETCH_WAIT })}`, { signal });
+}
+
+/** `POST v1/robots/sitemaps`: the URLs that the sitemaps of the file list, and what became of each; throws ServiceError. */
+export function sitemapUrls(url, signal) {
+  return ask(`v1/robots/sitemaps?${new URLSearchParams({ url })}`, { method: "POST", signal });
 }
 
 /** `GET v1/robots/history`: the known versions, newest first; throws ServiceError. */
@@ -124,7 +127,7 @@ async function send(path, init, key) {
   const first = key === null ? await firstAnswer(init.body) : null;
   if (first !== null) return first;
   try {
-    return await fetch(path, { ...init, headers, credentials: "omit", cache: "no-cache" });
+    return await request(path, { ...init, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServiceError("The service did not respond.");

@@ -2,16 +2,15 @@
 
 import { listed } from "./crawlers.js";
 import { duration } from "./labels.js";
-import { count, el, quoted } from "./text.js";
+import { el, quoted } from "./text.js";
 
-/** The facts as pairs of a list; a button with `data-if` asks what would be the case. */
-export function factsOf(crawlers, sitemaps) {
+/** The facts as pairs of a list, with what is said of sitemaps; a button with `data-if` asks what would be the case. */
+export function factsOf(crawlers, maps) {
   const slow = new Map();
   for (const { name, rows: [{ rate }] } of crawlers) {
     if (rate?.interval > 0) slow.set(rate.interval, [...(slow.get(rate.interval) ?? []), name]);
   }
   const speed = [...slow].slice(0, 3).map(([interval, names]) => quoted(`${listed(names, 3)}: one page every ${duration(interval)}. `, 200));
-  const maps = sitemaps.length === 0 ? "None is named." : `${count(sitemaps.length, "sitemap")} named.`;
   return [
     ["Speed", speed.length === 0 ? "No limit for these crawlers." : speed],
     ["Sitemaps", maps],

@@ -3,6 +3,7 @@
 
 import { EXAMPLE } from "./example.js";
 import { fileQuestion } from "./file-question.js";
+import { posted, request } from "./request.js";
 
 /** Whether a draft or a key may be kept, with which the page begins otherwise. */
 function isKnown() {
@@ -16,7 +17,6 @@ function isKnown() {
 if (globalThis.firstAnswer === undefined && location.hash === "" && !isKnown()) {
   const { robots, urls, agents, dialects, purposes } = EXAMPLE;
   const question = fileQuestion({ text: robots, truncated: false }, { urls: urls.split("\n"), agents: agents.split("\n"), dialects, purposes });
-  const body = JSON.stringify(question);
-  const init = { method: "POST", headers: { "Content-Type": "application/json" }, body, credentials: "omit", cache: "no-cache" };
-  globalThis.firstAnswer = { body, response: fetch("v1/test", init).catch(() => null) };
+  const init = posted(question);
+  globalThis.firstAnswer = { body: init.body, response: request("v1/test", init).catch(() => null) };
 }

@@ -23,7 +23,10 @@ const source = new FileSource(at("site"), at("site-said"));
 const robots = new FileField(at("robots"));
 const other = new FileField(at("other"));
 const question = new Question(() => run.changed(), () => robots.value, () => source.origin ?? site.origin);
-const answer = new Answer([robots, other], takeAdvice);
+const answer = new Answer([robots, other], takeAdvice, (urls) => {
+  question.takeUrls(urls);
+  run.test();
+});
 const earlier = new EarlierVersion({ robots, other, source, ask: () => run.ask() });
 const draft = new Draft(state);
 const run = new TestRun({ question, answer, robots, other, source, earlier, draft });

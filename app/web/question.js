@@ -143,11 +143,15 @@ export class Question {
     });
   }
 
+  /** Put URLs in the place of those in the field; it can be undone. */
+  takeUrls(urls) {
+    this._urls.replace(urls.join("\n"), `${count(urls.length, "URL")} taken in the place of the former ones.`);
+  }
+
   /** Put the URLs of a list or a sitemap in the place of those in the field, or say why it is not taken. */
   async _list(read) {
     try {
-      const urls = urlsOf(await read());
-      this._urls.replace(urls.join("\n"), `${count(urls.length, "URL")} taken in the place of the former ones.`);
+      this.takeUrls(urlsOf(await read()));
     } catch (error) {
       if (!(error instanceof UnusableList)) throw error;
       this._urls.tell([{ line: null, detail: error.message }]);
