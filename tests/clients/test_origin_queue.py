@@ -22,6 +22,24 @@ def test_requests_ask_once_a_slot_is_within_max_wait() -> None:
     assert (queue.unclaimed_slots(174.9), queue.unclaimed_slots(175)) == (0, 1)
 
 
+def test_first_turn_counts_of_those_that_asked_together() -> None:
+    queue, _ = filled(0, concurrency=100)
+    queue.granted(0, interval=2, max_wait=5)
+    for turn in (4, 2, 128, 6):
+        queue.wait_for_slot(0.1, seconds=turn, interval=2)
+    assert (queue.unclaimed_slots(2.0), queue.unclaimed_slots(2.1)) == (0, 1)
+    queue.wait_for_slot(2.2, seconds=130, interval=2)  # whoever comes at its turn hears the next one
+    assert (queue.unclaimed_slots(132.1), queue.unclaimed_slots(132.2)) == (0, 1)
+
+
+def test_turn_does_not_shorten_another_wait() -> None:
+    queue, _ = filled(0)
+    queue.wait_for_slot(0, seconds=10, interval=1)
+    queue.opens_at = 100  # the site asked to be left alone
+    queue.wait_for_slot(5, seconds=20, interval=1)
+    assert queue.opens_at == 25  # the service knows of that, too
+
+
 def test_requests_ask_if_their_slot_is_within_a_second() -> None:
     queue, _ = filled(0)
     assert queue.unclaimed_slots(0) == 8

@@ -103,6 +103,22 @@ async def test_serializing_queue_loses_no_call(queue: str, tmp_path: Path, defau
     assert came["stats"]["finish_reason"] == "finished"
 
 
+async def test_requests_that_wait_go_back_to_a_queue_that_outlives_the_spider(tmp_path: Path, service_url: str) -> None:
+    kept = {"SCHEDULER": "tests.clients.kept_queue.KeptScheduler", "KEPT_QUEUE": str(tmp_path / "queue")}
+    slow, fast = Site("User-agent: *\nCrawl-delay: 600\n"), Site("")
+    async with serve(slow, host=new_address()) as one, serve(fast, host=new_address()) as other:
+        urls = [f"{one.url}/{number}" for number in range(10)] + [f"{other.url}/{number}" for number in range(3)]
+        stop = {"close_at": other.url, "close_after": 3, "close_waiting": 10}
+        first = await crawl(*urls, service=service_url, plan=stop, SCHEDULER_PERSIST=True, **kept)
+        fetched = {path for path in slow.paths if path != "/robots.txt"}
+        assert counted(first)["left_waiting"] == 10 - len(fetched)
+        async with serve(Permitting(allow(interval=0.01))) as generous:
+            again = await crawl(service=generous.url, SCHEDULER_PERSIST=True, **kept)
+            last = await crawl(service=generous.url, SCHEDULER_PERSIST=True, **kept)
+    assert sorted(path for path in slow.paths if path != "/robots.txt") == [f"/{number}" for number in range(10)]
+    assert (len(again["fetched"]), last["fetched"]) == (10 - len(fetched), [])
+
+
 @SCHEDULERS
 async def test_deferred_origin_is_retried_and_blocks_no_other(scheduler: str) -> None:
     late, other = Site(""), Site("")

@@ -43,7 +43,8 @@ export function permitHooks(client, { maxWait = 5, giveUpAfter = 3600, ...how } 
         if (error instanceof Deferred && !NOT_ABOUT_IT.includes(error.reason)) {
           lines.deferred(line, error);
           failIfGivenUp(request, url, line);
-        } else lines.close(line, error.seconds);
+        } else if (error.reason === 'pace') lines.turn(line, error.seconds);
+        else lines.close(line, error.seconds);
         if (came && error.reason === 'pace') return; // it is allowed, and to fetch it again would only be another page
         if (came || url === request.url || ['GET', 'HEAD'].includes(request.method)) aside(context, line, came ? undefined : url);
       }

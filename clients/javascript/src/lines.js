@@ -24,6 +24,8 @@ export const WAITS_FOR = 'robotsWaitsFor';
 class Line {
   interval = 0;
   opensAt = 0;
+  /** The turn for which that was set. */
+  turn = 0;
   asking = 0;
   delay = FIRST_RETRY_DELAY;
   /** Since when its verdict is deferred, if it is; and until when its requests fail for that, with the last answer. */
@@ -133,6 +135,14 @@ export class Lines {
   /** The error with which the requests of an origin fail now, if it stays deferred for too long. */
   givenUp(line) {
     return monotonic() < line.givenUpUntil ? line.refusal : null;
+  }
+
+  /** A request has no slot, but a turn in so many seconds. Of several that asked together, the first turn counts. */
+  turn(line, seconds) {
+    const now = monotonic();
+    [line.deferredSince, line.delay] = [null, FIRST_RETRY_DELAY];
+    if (now < line.turn && line.turn === line.opensAt && line.turn < now + seconds) return;
+    line.opensAt = line.turn = now + seconds;
   }
 
   /** Nobody asks for so many seconds; without them, the service is silent. */

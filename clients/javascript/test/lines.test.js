@@ -75,6 +75,18 @@ test('an origin is given up that is deferred for too long, and others are not', 
   assert.equal(lines.enter({ id: 'a' }, line), true); // to fail
 });
 
+test('of those that asked together, the first turn counts', () => {
+  const lines = new Lines(3600);
+  const line = lines.of('http://h/');
+  lines.granted(line, 0.2, 0);
+  const begun = performance.now() / 1000;
+  for (const turn of [40, 20, 1280, 60]) lines.turn(line, turn);
+  assert.ok(Math.abs(line.opensAt - begun - 20) < 1, `${line.opensAt - begun}`);
+  line.opensAt = begun - 1; // it has come
+  lines.turn(line, 1300);
+  assert.ok(Math.abs(line.opensAt - begun - 1300) < 1, `${line.opensAt - begun}`);
+});
+
 test('origins for which nobody waits are forgotten, and others are not', () => {
   const lines = new Lines(3600);
   const [busy, idle] = [lines.of('http://busy/'), lines.of('http://idle/')];

@@ -40,6 +40,7 @@ class OriginQueue(Generic[R]):
         self._concurrency = concurrency
         self.interval = 0.0
         self.opens_at = 0.0  # no request asks before
+        self._turn = 0.0  # for which it was set
         self.requesting = 0  # or waiting for a slot they were granted
         # Weak, since others may drop a request without telling this queue.
         self.in_flight: WeakSet[R] = WeakSet()
@@ -90,9 +91,14 @@ class OriginQueue(Generic[R]):
         self.verdict_known()
 
     def wait_for_slot(self, now: float, seconds: float, interval: float) -> None:
-        """Note that no slot is free for `seconds`."""
+        """Note that a request has no slot, but a turn in `seconds`.
+
+        Of several that asked together, each has a turn of its own. The first of them counts.
+        """
         self.interval = interval
-        self.opens_at = now + seconds
+        turn = now + seconds
+        if not now < self._turn == self.opens_at < turn:
+            self.opens_at = self._turn = turn
         self.verdict_known()
 
     def verdict_known(self) -> None:

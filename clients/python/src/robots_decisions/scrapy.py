@@ -64,6 +64,9 @@ CALLED_PRIORITY = 1_000_000
 STATS = "robots_decisions"
 """The prefix of the stats."""
 
+PERSIST = "SCHEDULER_PERSIST"
+"""The setting of scrapy-redis by which its queue outlives the spider."""
+
 MISCONFIGURED = "robots_decisions_misconfigured"
 """The reason of a spider that is closed because the service refuses the key, or is none."""
 
@@ -141,11 +144,12 @@ class PermitMiddleware:
     A request for a page that may not be fetched is dropped (Disallowed, an IgnoreRequest). A request that must wait for
     longer than ROBOTS_DECISIONS_MAX_WAIT leaves the downloader: meanwhile it does not delay other origins, and the
     spider stays open. It waits in the scheduler if that is PermitScheduler. With another one it waits in memory, comes
-    back through the scheduler, and is stored for the next run if there is a JOBDIR and the spider closes. While the
-    service is silent, requests wait, unless ROBOTS_DECISIONS_UNREACHABLE is "allow": then they are sent without a
-    permit, at least a second apart for each host. If the service refuses the key, or is none, the spider is closed.
-    The log says once for each origin, and for each change, why requests wait. Requests with dont_obey_robotstxt in
-    their meta need no permit, as with Scrapy's own middleware.
+    back through the scheduler. If the spider closes, it goes back to the queue with SCHEDULER_PERSIST of scrapy-redis,
+    or is stored for the next run if there is a JOBDIR. While the service is silent, requests wait, unless
+    ROBOTS_DECISIONS_UNREACHABLE is "allow": then they are sent without a permit, at least a second apart for each host.
+    If the service refuses the key, or is none, the spider is closed. The log says once for each origin, and for each
+    change, why requests wait. Requests with dont_obey_robotstxt in their meta need no permit, as with Scrapy's own
+    middleware.
 
     Place it between RetryMiddleware (550), which would hide a 503 from it, and DownloaderStats (850). Scrapy must use
     its asyncio reactor. Raises ValueError for invalid settings, which ends the crawl before it starts.
@@ -341,14 +345,21 @@ class PermitMiddleware:
             raise DontCloseSpider
 
     async def spider_closed(self) -> None:
-        """Store the waiting requests for the next run of this job, if there is a JOBDIR."""
+        """Keep the waiting requests: in a queue that outlives the spider, or for the next run of this job, if there is
+        a JOBDIR."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         lines = [queue.waiting for queue in self._queues.values()]
         self._count("left_waiting", sum(map(len, lines)))
         try:
-            _store(self._crawler, [request for line in lines if isinstance(line, deque) for request in line])
+            waiting = [request for line in lines if isinstance(line, deque) for request in line]
+            if self._crawler.settings.getbool(PERSIST):
+                for request in waiting:
+                    _call_mark(request)
+                    self._slot().scheduler.enqueue_request(request)
+            else:
+                _store(self._crawler, waiting)
         finally:
             await self._service.aclose()
 
