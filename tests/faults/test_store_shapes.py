@@ -79,7 +79,7 @@ async def test_a_reply_of_another_shape_is_a_failed_call(shape: bytes, caplog: p
         override = {"scope": "www.example.com", "action": "deny", "reason": "a test"}
         copy = {"observed_at": "2026-11-20T00:00:00Z", "status": 200, "robots": "User-agent: *\nDisallow: /\n"}
         asked_for = {**named, "max_wait": 60}
-        await service.client.get("/v1/allowed", params={**named, "wait": 1})
+        await service.client.get("/v1/allowed", params={"url": page, "agent": "ExampleBot", "wait": 1})
         given = [(await service.client.post("/v1/permits", json=asked_for)).json()["permit"] for _ in range(2)]
         permits = [permit for permit in given if permit is not None]  # there may be none, where a fetch needs a lease
         asked: list[tuple[str, str, dict[str, Any], object]] = [
