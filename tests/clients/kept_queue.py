@@ -32,7 +32,8 @@ class KeptScheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         """Whether requests wait."""
-        return self._rows.execute("SELECT count(*) FROM requests").fetchone() != (0,)
+        (waiting,) = self._rows.execute("SELECT count(*) FROM requests").fetchone()
+        return bool(waiting)
 
     def enqueue_request(self, request: Request) -> bool:
         """Add a request; also once the scheduler is closed."""

@@ -104,7 +104,10 @@ async def test_serializing_queue_loses_no_call(queue: str, tmp_path: Path, defau
 
 
 async def test_requests_that_wait_go_back_to_a_queue_that_outlives_the_spider(tmp_path: Path, service_url: str) -> None:
-    kept = {"SCHEDULER": "tests.clients.kept_queue.KeptScheduler", "KEPT_QUEUE": str(tmp_path / "queue")}
+    kept: dict[str, Any] = {
+        "SCHEDULER": "tests.clients.kept_queue.KeptScheduler",
+        "KEPT_QUEUE": str(tmp_path / "queue"),
+    }
     slow, fast = Site("User-agent: *\nCrawl-delay: 600\n"), Site("")
     async with serve(slow, host=new_address()) as one, serve(fast, host=new_address()) as other:
         urls = [f"{one.url}/{number}" for number in range(10)] + [f"{other.url}/{number}" for number in range(3)]
