@@ -5,7 +5,7 @@ ids of API keys and the names of pools are chosen by the operator, and at most K
 """
 
 import collections
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -111,7 +111,8 @@ class Metrics:
     """Metrics in a registry of their own, so that several applications in one process do not collide.
 
     `read_state` is called before each scrape. An event without labels has its metric as an attribute, of which the part
-    that counts it is given `inc` or `observe`; the others have a method.
+    that counts it is given `inc` or `observe`. One with a single label, out of a small fixed set, is counted by an
+    attribute that is called with it; the others have a method.
     """
 
     def __init__(self, read_state: Callable[[], ServiceState]) -> None:
@@ -125,6 +126,12 @@ class Metrics:
         def counters(name: str, text: str, *labels: str) -> Callable[..., Counter]:
             # By the labels' values, since the library takes longer to look one up than to count.
             return cache(Counter(f"robots_{name}", text, labels, registry=registry).labels)
+
+        def counting(name: str, text: str, label: str, known: Iterable[str] = ()) -> Callable[[str], None]:
+            labelled = counters(name, text, label)
+            for value in known:  # a counter that does not exist until its first event hides that event from rate()
+                labelled(value)
+            return lambda value: labelled(value).inc()
 
         def gauge(mode: GaugeMode, name: str, text: str, *labels: str) -> Gauge:
             return Gauge(f"robots_{name}", text, labels, registry=registry, multiprocess_mode=mode)
@@ -151,19 +158,22 @@ class Metrics:
         self._fetch_seconds = histograms(
             "fetch_seconds", "Duration of fetches, including time in the queue.", _FETCH_SECONDS, "outcome"
         )
-        self._fetches_refused = counters(
-            "fetches_overloaded", "Fetches not started because the queue, or their address, was full.", "limit"
+        self.fetch_refused = counting(
+            "fetches_overloaded",
+            "Fetches not started because the queue, or their address, was full.",
+            "limit",
+            known=("queue", "address"),
         )
         self.fetches_contradicted = counter(
             "fetches_contradicted", "Origins that this process could not reach and another process could."
         )
         self._helper_calls = counters("helper_calls", "Pieces of long work done by helper processes.", "outcome")
         self._helper_seconds = counter("helper_cpu_seconds", "CPU time that they took.")
-        self._requests_overloaded = counters(
+        self.request_overloaded = counting(
             "requests_overloaded", "Requests refused because the process had too much to do.", "reason"
         )
-        self._rejected = counters("requests_rejected", "Requests rejected for their API key or quota.", "reason")
-        self._overridden = counters("overrides_applied", "Decisions that an override changed or confirmed.", "action")
+        self.rejected = counting("requests_rejected", "Requests rejected for their API key or quota.", "reason")
+        self.overridden = counting("overrides_applied", "Decisions that an override changed or confirmed.", "action")
         self._shadowed = counters(
             "overrides_shadowed",
             "Decisions that an override in shadow mode would have applied to.",
@@ -173,8 +183,11 @@ class Metrics:
         self._purposes = counters(
             "purposes_judged", "Purposes of questions, by what the site states.", "purpose", "state", "enforced"
         )
-        self._background_failures = counters(
-            "background_failures", "Records that a background task failed on unexpectedly, and left out.", "task"
+        self.background_failed = counting(
+            "background_failures",
+            "Records that a background task failed on unexpectedly, and left out.",
+            "task",
+            known=BackgroundTask,
         )
         self.history_lost = counter("history_lost", "Versions missing from the history.")
         self.archive_lost = counter("archive_lost", "Versions missing from the archive.")
@@ -185,7 +198,7 @@ class Metrics:
         self._permits = counters("permits", "Permits requested.", "outcome")
         self._bounds = counters("permit_bounds", "Permits granted, by what decided their interval.", "bound")
         self._pool_permits = counters("pool_permits", "Permits granted in the pools that the table names.", "pool")
-        self._permits_signed = counters("permits_signed", "Permits granted with a signature.", "profile")
+        self.permit_signed = counting("permits_signed", "Permits granted with a signature.", "profile")
         self._permits_degraded = counter("permits_degraded", "Permits granted or denied without the store.")
         self.store_clock_steps = counter(
             "store_clock_steps", "Permit queues moved because the clock of the store was set."
@@ -199,7 +212,7 @@ class Metrics:
         self.backoffs_given_back = counter(
             "backoffs_given_back", "Backoffs that a process knew and the store did not, given back to it."
         )
-        self._store_failures = counters("store_failures", "Failed calls to the store.", "kind")
+        self.store_failed = counting("store_failures", "Failed calls to the store.", "kind", known=_STORE_FAILURES)
         self.store_seconds = histogram("store_seconds", "Duration of calls to the store.", _STORE_SECONDS)
         self._key_requests = counters("key_requests", "Requests authenticated by an API key.", "key", "status")
         self._key_refusals = counters("key_quota_exceeded", "Requests beyond the quota of an API key.", "key")
@@ -216,13 +229,6 @@ class Metrics:
         self._gauges = {name: gauge(mode, name, text) for name, (mode, text) in _GAUGES.items()}
         self._purposes_pending: collections.Counter[tuple[tuple[tuple[str, str], ...], bool]] = collections.Counter()
         self._keys: set[str] = set()
-        # A counter that does not exist until its first event hides that event from rate().
-        for kind in _STORE_FAILURES:
-            self._store_failures(kind)
-        for limit in ("queue", "address"):
-            self._fetches_refused(limit)
-        for task in BackgroundTask:
-            self._background_failures(task)
 
     def answered(self, route: str, method: str, status: int, *, deferred: bool = False) -> None:
         """Count a response; `route` is the matched path template, or "" for none."""
@@ -237,22 +243,10 @@ class Metrics:
         if seconds is not None:
             self._decision_seconds(source).observe(seconds)
 
-    def fetch_refused(self, limit: Literal["queue", "address"]) -> None:
-        """Count a fetch that was not started, since the queue or the address of its origin was full."""
-        self._fetches_refused(limit).inc()
-
     def helper_called(self, outcome: str, seconds: float) -> None:
         """Count a call to a helper process, and the CPU seconds that it took."""
         self._helper_calls(outcome).inc()
         self._helper_seconds.inc(seconds)
-
-    def request_overloaded(self, reason: str) -> None:
-        """Count a request refused because the process had too much to do; `reason` comes from a small fixed set."""
-        self._requests_overloaded(reason).inc()
-
-    def rejected(self, reason: str) -> None:
-        """Count a request without a valid API key or beyond its quota; `reason` comes from a small fixed set."""
-        self._rejected(reason).inc()
 
     def key_used(self, key: str, status: int) -> None:
         """Count a request that the API key with this id authenticated, by the status of its response."""
@@ -269,10 +263,6 @@ class Metrics:
                 return OTHER_KEYS
             self._keys.add(key)
         return key
-
-    def overridden(self, action: str) -> None:
-        """Count a decision to which an override with this action was applied."""
-        self._overridden(action).inc()
 
     def shadowed(self, action: str, *, differs: bool) -> None:
         """Count a decision that a shadow override applies to; `differs`: it would have changed the verdict."""
@@ -297,10 +287,6 @@ class Metrics:
         self._fetches(outcome, cause, status).inc()
         self._fetch_seconds(outcome).observe(seconds)
 
-    def background_failed(self, task: BackgroundTask) -> None:
-        """Count an unexpected failure of a background task."""
-        self._background_failures(task).inc()
-
     def permit_granted(self, wait: float, bound: str, pool: str | None = None, *, degraded: bool) -> None:
         """Count a permit whose slot begins in `wait` seconds, and whose interval `bound` decided.
 
@@ -313,10 +299,6 @@ class Metrics:
         self._permit_wait.observe(wait)
         self._permits_degraded.inc(degraded)
 
-    def permit_signed(self, profile: str) -> None:
-        """Count a permit that came with a signature as the profile, of which the operator's file has the names."""
-        self._permits_signed(profile).inc()
-
     def permit_denied(self, outcome: str, *, degraded: bool = False) -> None:
         """Count a permit that was denied; `outcome` comes from a small fixed set."""
         self._permits(outcome).inc()
@@ -328,10 +310,6 @@ class Metrics:
         self._backoffs.inc(backoff)
         if elapsed is not None:
             self._page_seconds.observe(elapsed)
-
-    def store_failed(self, kind: str) -> None:
-        """Count a failed call to the store; `kind` comes from a small fixed set."""
-        self._store_failures(kind).inc()
 
     def update_gauges(self) -> None:
         """Set the gauges to the current state of this process, and add what was counted beside the counters."""

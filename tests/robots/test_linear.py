@@ -96,7 +96,7 @@ PUMPS += ["\n", "é", "UA", "UB", "a=a,", "a=", "0/", "?a", "? ", "0 ", "* ", "1
 HARD = [
     (head, pump, tail) for head in ("", "a", "1/", "1/1", "a=", "?", "a://") for pump in PUMPS for tail in ("", "!")
 ]
-LENGTHS = (32, 64)
+LENGTHS = (16, 32)
 MOST = 2.4
 """The largest ratio of steps for twice the text: a little over 2. Quadratic expressions have 4."""
 
