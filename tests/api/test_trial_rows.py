@@ -212,7 +212,7 @@ HOSTILE = {
 def test_answer_grows_by_a_bounded_size_per_row(name: str, explain: bool) -> None:
     """The bytes per row have a bound; without rows, the answer contains the file at most once."""
     members: dict[str, Any] = {"robots": HOSTILE[name], "agents": ["0000"], "explain": explain}
-    (few, small), (many, large) = (answer(urls=urls(count), **members) for count in (10, 60))
+    (few, small), (many, large) = (answer(urls=urls(count), **members) for count in (5, 25))
     assert (large - small) / (len(many["rows"]) - len(few["rows"])) < (400_000 if explain else 20 * RULE_SHOWN)
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
-from app.fetch.network import client_tls
 from app.fetch.profile import FetchProfile
 from robots_core.robots.access import Successful
 from tests.fetch.odd_responses import CASES, CLIENTS, WHY, read, rows
-from tests.origins import Names, serve
+from tests.origins import NO_TLS, Names, serve
 
 SITE = "www.example.com"
 FOUND = {row["case"]: row for row in map(json.loads, CASES.read_text().splitlines())}
@@ -25,7 +24,7 @@ async def ours(sent: bytes) -> str:
             guard=AddressGuard([ip_network("127.0.0.0/8")]),
             ports=PortPolicy(every=True),
             resolver=Names({SITE: [str(origin.address)]}),
-            ssl_context=client_tls(),
+            ssl_context=NO_TLS,
             timeout=20.0,
         )
         fetched = await fetch.fetch(origin.named(SITE))
