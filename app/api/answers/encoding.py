@@ -46,6 +46,21 @@ class _Row:
         self.members = members
         self.since = since
         self.until = until
+        self._chosen: tuple[Sequence[str], bytes] = ((), b"{}")
+
+    def only(self, fields: Sequence[str]) -> _Members:
+        """These members, of those that there are."""
+        members = self.members
+        return {name: members[name] for name in fields if name in members}
+
+    def encoded(self, fields: Sequence[str]) -> bytes:
+        """The JSON of these members, which rows share. It is kept until others are asked for: a batch asks for the
+        same."""
+        known, encoded = self._chosen
+        if known != fields:
+            encoded = msgspec.json.encode(self.only(fields))
+            self._chosen = fields, encoded
+        return encoded
 
     @cached_property
     def digest(self) -> bytes:
@@ -104,6 +119,8 @@ class AnswerEncoder:
             include = None if fields is None else set(fields)
             return answer_out(decision, explained=explained).model_dump_json(include=include).encode()
         row, file = self._cached(decision)
+        if fields is not None and decision.edge is None and _APART.isdisjoint(fields):
+            return row.encoded(fields)
         return msgspec.json.encode(self._members(decision, row, file, fields))
 
     def encode_tagged(self, decision: Decision, *, explained: bool) -> tuple[bytes, EntityTag]:
@@ -118,8 +135,7 @@ class AnswerEncoder:
         return msgspec.json.encode(members), tag_of(row.digest, file.digest, msgspec.json.encode(own))
 
     def _members(self, decision: Decision, row: _Row, file: _File, fields: Sequence[str] | None) -> _Members:
-        shared = row.members
-        members = shared.copy() if fields is None else {name: shared[name] for name in fields if name in shared}
+        members = row.members.copy() if fields is None else row.only(fields)
         if not members.keys().isdisjoint(_APART):
             self._fill(members, decision, file)
         if decision.edge is not None and (fields is None or "edge" in fields):
@@ -164,7 +180,7 @@ class AnswerEncoder:
             row = row if row.since <= at < row.until else None
         if row is None or file is None:
             row, file = _parts(decision)
-            self._rows.put(row_key, row, _size(row.members))
+            self._rows.put(row_key, row, _size({**row.members, "chosen": row.members}))
             self._files.put(file_key, file, _size({"sitemaps": file.sitemaps, **file.facts, "encoded": file.facts}))
         return row, file
 
