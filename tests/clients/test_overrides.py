@@ -39,6 +39,7 @@ async def test_overrides_are_set_listed_and_removed(store_url: str, store_client
         refused = await run("overrides", "list", *server)
         assert (refused.code, refused.out) == (3, "")
         assert "answers 401: Without API keys, this route needs the operator's token." in refused.err
+        assert refused.err.endswith("Set ROBOTS_API_KEY to an API key of the service.\n")
         ended = await operate("set", "slow", *slow, *WHY, "--expires-at", "2099-12-31T00:00:00Z", *server)
         assert (ended.code, ended.err) == (0, "")
         effect = "slow  delay 30 s for examplebot on shop.example, until 2099-12-31T00:00:00Z: They asked us to. ["

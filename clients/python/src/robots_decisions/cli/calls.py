@@ -9,12 +9,13 @@ from urllib.parse import urlencode
 from robots_decisions._default_http import default_http
 from robots_decisions._sync.service import Service
 from robots_decisions.cli.failures import Failed
-from robots_decisions.cli.options import API_KEY, unanswered
+from robots_decisions.cli.options import API_KEY, unanswered, with_settings
 from robots_decisions.parsing import detail, json_value, sentence
-from robots_decisions.permits import ANSWER_TIMEOUT, Unavailable, encode
+from robots_decisions.permits import ANSWER_TIMEOUT, SET_KEY, Unavailable, encode
 
 _SUCCESS = frozenset({200, 201})
 _NOTHING = 204
+_NO_KEY = 401
 
 
 class Calls:
@@ -54,4 +55,5 @@ class Calls:
             return answer
         said = "" if response.status in _SUCCESS else detail(answer)
         why = f": {sentence(said)}" if said else " with an unexpected body; is it this service?"
-        raise Failed(f"{url} answers {response.status}{why}")
+        remedy = f" {with_settings(SET_KEY)}" if response.status == _NO_KEY else ""
+        raise Failed(f"{url} answers {response.status}{why}{remedy}")
