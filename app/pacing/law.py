@@ -17,6 +17,9 @@ are reported: then the pace may change, and slots that were given do not move.""
 NEAR_SLOTS = 2
 """Intervals: a slot this near is open to all, or it would be lost."""
 
+CALL_TAKES = SECOND // 10
+"""A call and its answer may take so long: whose turn was less than this ago is not late."""
+
 TURN_GRACE, GRACE_SLOTS = 10 * SECOND, 2
 """A caller or a key is active until so long, and so many intervals of its key, after it was expected back."""
 
@@ -137,7 +140,7 @@ def reserve(
     slots, tail = _whole(queue, now)
     first = max(now, closed_until, used_up_until)
     go, end = _first_fit(slots, request, first)
-    if active_keys > 1 and go - now >= interval and not slow:
+    if active_keys > 1 and go - now >= max(interval, CALL_TAKES) and not slow:
         # The slots of a key are apart, so that the others find some between them as soon as they ask.
         go, end = _first_fit(slots, request, max(first, _spaced(slots, key, active_keys)))
     blocked = max(now, used_up_until)
@@ -147,7 +150,7 @@ def reserve(
     may_go = _within_share(held, max(interval, horizon // active_keys // active), end - go)
 
     # Who is not due gets a slot that is near, or that no one is expected for. Who is late is no longer expected.
-    late = max(SECOND // 10, min(interval, reach) // 4)
+    late = max(CALL_TAKES, min(interval, reach) // 4)
     expected, expected_of_key = _expected(line, now - late), _expected(turns, now - late)
     near = min(NEAR_SLOTS * interval, reach // 2)
     within = min(max_wait, FAR_SLOTS * interval) if own.due else min(max_wait, reach)
@@ -217,9 +220,9 @@ def _own_turns(turns: dict[str, int], line: dict[str, int], caller: str, now: in
     if due is not None and takes:
         count -= 1
         last = f"{caller}:{count}"
+        last_at = turns[last]
         for members in (turns, line):
-            members[due] = turns[last]
-        for members in (turns, line):
+            members[due] = last_at
             members.pop(last, None)
     return _Own(count, latest, due is not None)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from app.pacing.law import (
     AHEAD_FOR,
     AHEAD_SLOTS,
+    CALL_TAKES,
     FAR_SLOTS,
     GRACE_SLOTS,
     LONGEST_RETRY,
@@ -40,8 +41,6 @@ from app.pacing.slots import (
 from app.store.guarded_client import GuardedClient, UnexpectedReply
 from app.store.script import Script
 from app.store.store_clock import StoreClocks
-
-MICROSECONDS = 1_000_000
 
 BUCKETS = 4096
 """How many buckets pools are divided into. Each bucket has one hash slot of a cluster, and one record of what must not
@@ -136,7 +135,7 @@ _RESERVE = Script.load(
     "state.lua",
     "pace.lua",
     "reserve.lua",
-    SECOND=SECOND,
+    CALL_TAKES=CALL_TAKES,
     AHEAD_FOR=AHEAD_FOR,
     AHEAD_SLOTS=AHEAD_SLOTS,
     FAR_SLOTS=FAR_SLOTS,
@@ -225,16 +224,16 @@ class RedisPacer:
             length=14,
         )
         reserved, now, go, end, length, queue_end, count, backoff_until, step, given_back, *learned = reply
-        latency, least = learned[0] / MICROSECONDS, learned[1] / MICROSECONDS
-        queue = QueueState(queue_end / MICROSECONDS, count, now / MICROSECONDS)
+        latency, least = learned[0] / SECOND, learned[1] / SECOND
+        queue = QueueState(queue_end / SECOND, count, now / SECOND)
         by = _BOUNDS[learned[2] % len(_BOUNDS)]
-        view = QueueView(queue, backoff_until / MICROSECONDS, step / MICROSECONDS, bool(given_back), latency, least, by)
-        wait, interval, go_at = max(0.0, (go - now) / MICROSECONDS), length / MICROSECONDS, go / MICROSECONDS
+        view = QueueView(queue, backoff_until / SECOND, step / SECOND, bool(given_back), latency, least, by)
+        wait, interval, go_at = max(0.0, (go - now) / SECOND), length / SECOND, go / SECOND
         own = window_at(request.windows, go_at)
-        bound = by if least > own.interval + 1 / MICROSECONDS else own.bound
+        bound = by if least > own.interval + 1 / SECOND else own.bound
         if not reserved:
             bound = "budget" if learned[2] == _BUDGET else bound
-            return WaitTooLong(wait, learned[3] / MICROSECONDS, interval, bound), view
+            return WaitTooLong(wait, learned[3] / SECOND, interval, bound), view
         return Slot(key, f"{end}:{name}:{request.caller}", go_at, wait, interval, bound), view
 
     async def release(self, key: PaceKey, name: str) -> bool:
@@ -266,7 +265,7 @@ class RedisPacer:
             max_unconfirmed=_micro(MAX_UNCONFIRMED),
             reporter=reporter or "",
         )
-        return await self._report(key, known, outcome) / MICROSECONDS
+        return await self._report(key, known, outcome) / SECOND
 
     def shard_of(self, key: PaceKey) -> int:
         """The shard that holds the key's queue."""
@@ -296,14 +295,14 @@ class RedisPacer:
             return StateArguments(*_fields(key), _micro(clock.latest()), _micro(clock()), steps, _micro(seconds))
 
         reply = _integers(await script.run(self._store, keys, *arguments, first=first), length)
-        clock.sync_reply(reply[1] / MICROSECONDS, asked)
+        clock.sync_reply(reply[1] / SECOND, asked)
         return reply
 
 
 def _micro(seconds: float, *, up: bool = False) -> str:
     if math.isinf(seconds):
         return "0"
-    return str(math.ceil(seconds * MICROSECONDS) if up else round(seconds * MICROSECONDS))
+    return str(math.ceil(seconds * SECOND) if up else round(seconds * SECOND))
 
 
 def _integers(reply: Any, count: int) -> list[int]:

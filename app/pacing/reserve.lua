@@ -12,7 +12,7 @@
 -- of the first 1, and the time to the caller's turn as the last.
 local DAY = 86400e6
 
--- Slots of the last release may be more: then they are lost, and none is given before the tail.
+-- If slots are lost so, none is given before the tail.
 for set, most in pairs({[SLOTS] = 2 * MAX_SLOTS, [CALLERS] = MAX_ACTIVE, [TURNS] = MAX_ACTIVE, [API_KEYS] = MAX_ACTIVE,
   [LINE] = 20 * MAX_ACTIVE}) do
   if redis.call('ZCARD', set) > most then redis.call('UNLINK', set) end
@@ -88,11 +88,11 @@ local function add(go, slot_end, owner)
   last = last + 1
   begins[last], ends[last], owners[last] = go, slot_end, owner
 end
-local found = redis.call('ZREVRANGE', SLOTS, 0, -1, 'WITHSCORES')
-for i = #found - 1, 1, -2 do
+local found = redis.call('ZRANGE', SLOTS, 0, -1, 'WITHSCORES')
+for i = 1, #found, 2 do
   local slot_end, owner = string.match(found[i], '^(%d+):%w+:(.*)$')
-  local go
-  slot_end, go = tonumber(slot_end), tonumber(found[i + 1])
+  local go = tonumber(found[i + 1])
+  slot_end = tonumber(slot_end)
   if not slot_end or not (go >= 0 and go < slot_end) or slot_end > now + MAX_AHEAD then
     redis.call('ZREM', SLOTS, found[i])
   elseif slot_end > now then
@@ -168,11 +168,11 @@ while own < MAX_OWN do
 end
 if due and not asks_only then
   own = own - 1
-  local name, last_name = caller .. ':' .. due, caller .. ':' .. own
+  local last_at = redis.call('ZSCORE', TURNS, caller .. ':' .. own)
   for _, set in ipairs({TURNS, LINE}) do
-    if due ~= own then redis.call('ZADD', set, redis.call('ZSCORE', TURNS, last_name), name) end
+    redis.call('ZADD', set, last_at, caller .. ':' .. due)
+    redis.call('ZREM', set, caller .. ':' .. own)
   end
-  for _, set in ipairs({TURNS, LINE}) do redis.call('ZREM', set, last_name) end
 end
 
 -- The horizon: no longer than the shortest max_wait of those that were refused recently.
@@ -197,7 +197,7 @@ local function fit(at)
 end
 local first = math.max(now, closed_until, backoff_until, used_up_until)
 fit(first)
-if active_keys > 1 and go - now >= interval and not slow then
+if active_keys > 1 and go - now >= math.max(interval, CALL_TAKES) and not slow then
   -- The slots of a key are apart, so that the others find some between them as soon as they ask.
   for i = last, 1, -1 do
     if string.sub(owners[i], 1, #key) == key then
@@ -218,7 +218,7 @@ local share = math.max(interval, math.floor(math.floor(horizon / active_keys) / 
 if next_held and held + slot_end - go > share then may_go = next_held end
 
 -- How many turns of those that are not late there are up to an instant. Who is late is no longer expected.
-local late = math.max(SECOND / 10, math.floor(math.min(interval, reach) / 4))
+local late = math.max(CALL_TAKES, math.floor(math.min(interval, reach) / 4))
 local function expected(at) return redis.call('ZCOUNT', LINE, '(' .. text(now - late), at) end
 
 -- The first instant from `start` on, or one soon after, where the turns of a set leave a gap, from the score `after` on.
@@ -286,8 +286,7 @@ if new_run then run = math.max(now, tail) + 1e6 end
 
 redis.call('HSET', QUEUE, 'tail', text(tail), 'hold', text(closed_until), 'fetched', text(fetched),
   'shortest', text(shortest), 'shortest_until', text(shortest_until), 'stand_in', text(stand_in), 'count', text(count),
-  'seen', text(now),
-  'pace', text(reserved and interval_at(go) or duration(stored[11], MAX_COST)))
+  'seen', text(now), 'pace', text(reserved and interval_at(go) or duration(stored[11], MAX_COST)))
 if counts then
   redis.call('HSET', QUEUE, spent_field, string.format('%.0f %.6f', day, spent + (reserved and cost or 0)))
 end

@@ -123,6 +123,13 @@ def test_callers_that_come_late_cost_no_pace(interval: float) -> None:
     assert found.asks <= 3
 
 
+@pytest.mark.parametrize("interval", [0.05, 1.0, 10.0])
+def test_a_small_key_that_comes_late_costs_the_others_no_pace(interval: float) -> None:
+    found = crawl([*crowd(3, "A/", late=2.0), *crowd(50, "B/", late=2.0)], interval, 10, 60)
+    assert found.pace >= 0.97
+    assert found.asks <= 3
+
+
 @pytest.mark.parametrize(("one", "other", "seed"), [(50, 50, 49), (50, 200, 50)])
 @pytest.mark.parametrize("interval", [0.05, 1.0, 10.0])
 def test_two_keys_have_half_each(interval: float, one: int, other: int, seed: int) -> None:
