@@ -40,6 +40,7 @@ _TYPES = (
     ProblemType("bad-headers", 422, "A header field has characters that none can have.", "/v1/robots"),
     ProblemType("bad-final_url", 422, "The URL is invalid.", "/v1/robots"),
     ProblemType("bad-robots_base64", 422, "The file is not valid base64."),
+    ProblemType("bad-fetch", 422, "The page is fetched, or sent, and not both; a fetch needs its URL.", "/v1/indexing"),
     ProblemType("bad-outcome", 422, "The outcome cannot be simulated."),
     ProblemType("bad-override", 422, "The override is invalid."),
     ProblemType("bad-permit", 422, "The permit was not issued by this service."),

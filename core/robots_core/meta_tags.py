@@ -1,8 +1,8 @@
-"""The meta tags of an HTML page."""
+"""The meta tags of an HTML page, and the style sheets and scripts that it loads."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import unescape
 from itertools import islice
 from typing import NamedTuple
@@ -10,7 +10,9 @@ from typing import NamedTuple
 from robots_core.robots.indexing import FIELD_NAME, META_ATTRIBUTES
 
 ATTRIBUTES = 64
-"""Attributes of a meta tag that are read; pages write some five."""
+"""Attributes of a tag that are read; pages write some five."""
+
+_LOADING = frozenset({"base", "link", "script"})
 
 _SPACE = "\t\n\f\r "
 # A quote without its partner takes the rest of the page, as in browsers.
@@ -30,11 +32,20 @@ _TEXT_ELEMENTS = frozenset({"iframe", "noembed", "noframes", "style", "textarea"
 """Elements whose content is text, whatever it looks like; `script` and `plaintext` have rules of their own."""
 
 
+LOADS, LOAD_CHARS = 100, 2048
+"""Style sheets and scripts of a page that are read, and the characters of the longest URL of one."""
+
+
 class Metas(NamedTuple):
-    """Meta tags, (name, content) each, and the characters of all names and contents."""
+    """Meta tags, (name, content) each, and the characters of all names and contents.
+
+    `loads` are the URLs of style sheets and scripts as written, relative to `base`, which is relative to the page's.
+    """
 
     size: int
     tags: list[tuple[str, str]]
+    loads: list[str]
+    base: str
 
 
 def read_metas(html: str, limit: int) -> Metas:
@@ -44,16 +55,23 @@ def read_metas(html: str, limit: int) -> Metas:
     Open elements are not kept track of, so each character is read once, however the tags are nested. If the tags have
     more than `limit` characters, the rest is not read.
     """
-    size = 0
+    size, base = 0, None
     tags: list[tuple[str, str]] = []
+    loads: list[str] = []
     for name, begin, end in _markup(html):
+        if name in _LOADING:
+            url = _loaded(name, _attributes(html, begin, end))
+            if name == "base":
+                base = url if base is None else base
+            elif url and len(url) <= LOAD_CHARS and len(loads) < LOADS:
+                loads.append(url)
         found = _meta(html, begin, end) if name == "meta" else None
         if found is not None:
             size += len(found[0]) + len(found[1])
             if size > limit:
                 break
             tags.append((_with_characters(found[0]), _with_characters(found[1])))
-    return Metas(size, tags)
+    return Metas(size, tags, loads, base or "")
 
 
 def metas_json(html: bytes, limit: int) -> bytes:
@@ -66,10 +84,7 @@ def _meta(html: str, begin: int, end: int) -> tuple[str, str] | None:
 
     A name of crawlers in another attribute, where none reads it, is that attribute: `property="robots"`.
     """
-    values: dict[str, str] = {}
-    for attribute in islice(_ATTRIBUTE.finditer(html, begin, end), ATTRIBUTES):
-        name, value = _name_and_value(attribute[0])
-        values.setdefault(name, value)  # of two with the same name, the first counts
+    values = _attributes(html, begin, end)
     if "content" not in values:
         return None
     if "name" in values:
@@ -79,6 +94,23 @@ def _meta(html: str, begin: int, end: int) -> tuple[str, str] | None:
         if name in ("robots", FIELD_NAME) or name.endswith("bot"):
             return f'{other}"{name}"', values["content"]
     return None
+
+
+def _loaded(name: str, values: Mapping[str, str]) -> str | None:
+    """The URL of a style sheet, a script or a base, if the element with these attributes has one."""
+    if name == "link" and "stylesheet" not in values.get("rel", "").lower().split():
+        return None
+    url = values.get("src" if name == "script" else "href")
+    return None if url is None else _with_characters(url).strip()
+
+
+def _attributes(html: str, begin: int, end: int) -> Mapping[str, str]:
+    """The attributes of a tag by their lower-case names; of two with the same name, the first counts."""
+    values: dict[str, str] = {}
+    for attribute in islice(_ATTRIBUTE.finditer(html, begin, end), ATTRIBUTES):
+        name, value = _name_and_value(attribute[0])
+        values.setdefault(name, value)
+    return values
 
 
 def _markup(html: str) -> Iterator[tuple[str, int, int]]:

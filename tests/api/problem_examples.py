@@ -46,6 +46,7 @@ ASKED: Mapping[str, tuple[str, str, Any]] = {
     "bad-version": ("GET", "/v1/robots/history", {"url": PAGE["url"], "as": "text", "version": "noon"}),
     "bad-item": ("POST", "/v1/permits", "https://www.example.com/"),
     "bad-robots": ("POST", "/v1/test", {**TEST, "robots_base64": ""}),
+    "bad-fetch": ("POST", "/v1/indexing", {"agents": ["ExampleBot"], "fetch": True}),
     "bad-robots_base64": ("POST", "/v1/test", {**TEST, "robots": None, "robots_base64": "?"}),
     "bad-status": ("PUT", TAKEN, {**COPY, "status": 301}),
     "bad-observed_at": ("PUT", TAKEN, {**COPY, "observed_at": "noon"}),

@@ -111,3 +111,60 @@ async def test_bad_input_is_named(store_url: str, page: dict[str, Any], problem:
     async with running(store_url) as service:
         response = await service.client.post("/v1/indexing", json={"agents": ["a"], **page})
         assert (response.status_code, slug(response)) == (422, problem)
+
+
+PAGE = """<html><head><base href=/shop/><meta name=robots content="nofollow">
+<link rel=stylesheet href=a.css><link rel=stylesheet href=/closed/b.css>
+<script src=//cdn.example/c.js></script></head>"""
+
+
+async def test_page_that_the_service_fetches_is_read_with_what_it_loads(store_url: str) -> None:
+    page = text(200, PAGE, {"Content-Type": "text/html", "X-Robots-Tag": "noindex"})
+    async with serve(text(200, ROBOTS), page) as origin, running(store_url, pace_floor=0.0) as service:
+        answer = await post(service, url=f"{origin.url}/open", fetch=True)
+        assert answer["rules"] == ["nofollow", "noindex"]
+        assert answer["decided_by"]["index"]["where"] == "header 1"
+        assert answer["page"] == {
+            "url": f"{origin.url}/open",
+            "outcome": "read",
+            "detail": "",
+            "loads": [
+                {"url": f"{origin.url}/shop/a.css", "verdict": "allow", "line": None},
+                {"url": f"{origin.url}/closed/b.css", "verdict": "disallow", "line": 2},
+            ],
+            "other_origins": 1,
+        }
+        assert [request.split()[1] for request in origin.requests] == [b"/robots.txt", b"/open"]
+        assert b"User-Agent: RobotsDecisions/" in origin.requests[1]
+
+
+async def test_page_that_is_closed_to_the_service_is_not_fetched(store_url: str) -> None:
+    rules = "User-agent: RobotsDecisions\nDisallow: /\n\nUser-agent: *\nDisallow: /closed\n"
+    async with serve(text(200, rules)) as origin, running(store_url) as service:
+        answer = await post(service, url=f"{origin.url}/open", fetch=True)
+        assert answer["crawl"] is True
+        assert answer["page"]["outcome"] == "disallowed"
+        assert answer["page"]["detail"] == "It is closed to RobotsDecisions by line 2 of robots.txt."
+        assert len(origin.requests) == 1
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://169.254.169.254/latest/meta-data", "http://[::1]/"])
+async def test_page_at_an_address_that_is_refused_is_not_fetched(url: str, store_url: str) -> None:
+    async with running(store_url) as service:
+        answer = await post(service, url=url, fetch=True)
+        assert answer["page"]["detail"] == "It is at an address that is not on the public internet."
+
+
+async def test_file_that_is_no_page_has_its_headers_read_alone(store_url: str) -> None:
+    image = text(200, PAGE, {"Content-Type": "image/png", "X-Robots-Tag": "noindex"})
+    async with serve(text(200, ROBOTS), image) as origin, running(store_url, pace_floor=0.0) as service:
+        answer = await post(service, url=f"{origin.url}/a.png", fetch=True)
+        assert (answer["rules"], answer["page"]["loads"]) == (["noindex"], [])
+
+
+@pytest.mark.parametrize("sent", [{}, {"url": "https://www.example.com/", "headers": ["noindex"]}])
+async def test_page_is_either_fetched_or_sent(sent: dict[str, Any], store_url: str) -> None:
+    async with running(store_url) as service:
+        response = await service.client.post("/v1/indexing", json={"agents": ["a"], "fetch": True, **sent})
+        assert response.status_code == 422
+        assert response.json()["parameter"] == "fetch"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from robots_core import meta_tags
-from robots_core.meta_tags import ATTRIBUTES, Metas, metas_json, read_metas
+from robots_core.meta_tags import ATTRIBUTES, LOAD_CHARS, LOADS, Metas, metas_json, read_metas
 
 NOINDEX = "<meta name=robots content=noindex>"
 PIECES = f"""
@@ -89,7 +89,7 @@ def test_attributes_of_a_meta_tag_beyond_the_limit_are_ignored() -> None:
 def test_no_more_meta_tags_are_read_than_the_limit_permits(count: int) -> None:
     each = len("robotsnoindex")
     metas = read_metas(NOINDEX * count, 3 * each)
-    assert metas == (min(count, 4) * each, [("robots", "noindex")] * min(count, 3))
+    assert metas[:2] == (min(count, 4) * each, [("robots", "noindex")] * min(count, 3))
 
 
 @given(st.text(max_size=50))
@@ -97,7 +97,7 @@ def test_no_more_meta_tags_are_read_than_the_limit_permits(count: int) -> None:
 def test_json_has_the_same_meta_tags(text: str) -> None:
     html = f'{text}<meta name="{text}" content="{text}">'
     found = json.loads(metas_json(html.encode(), 2**20))
-    assert Metas(found[0], [tuple(it) for it in found[1]]) == read_metas(html, 2**20)
+    assert Metas(found[0], [tuple(it) for it in found[1]], *found[2:]) == read_metas(html, 2**20)
 
 
 class Counting:
@@ -153,3 +153,20 @@ def test_each_character_of_a_page_is_read_a_few_times(page: Any, monkeypatch: py
         Counting.passed = 0
         read(html)
         assert 0 < Counting.passed < 4 * len(html)
+
+
+def test_style_sheets_and_scripts_are_listed_as_written() -> None:
+    html = """<base href=/shop/><base href=/other/>
+    <link rel="preload stylesheet" href="a.css?x=1&amp;y=2"><LINK REL=StyleSheet HREF=' b.css '>
+    <link rel=icon href=c.ico><link rel=stylesheet>
+    <script src=//cdn.example/d.js></script><script>"<script src=e.js>"</script><script src=""></script>
+    <!-- <script src=f.js></script> --><img src=g.png>"""
+    found = read_metas(html, 2**20)
+    assert (found.loads, found.base) == (["a.css?x=1&y=2", "b.css", "//cdn.example/d.js"], "/shop/")
+
+
+def test_no_more_are_listed_than_are_read() -> None:
+    found = read_metas(
+        f"<script src={'a' * (LOAD_CHARS + 1)}></script>" + "<script src=a></script>" * (LOADS + 1), 2**20
+    )
+    assert found.loads == ["a"] * LOADS

@@ -1,22 +1,27 @@
 """`POST /v1/indexing`: the indexing rules of a page, from its headers and its markup, joined with robots.txt."""
 
+import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
 from itertools import chain
 from typing import Annotated
+from urllib.parse import urljoin
 
 from fastapi import Request, Response
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from app.api.answers.serialize import notes_out
+from app.api.disconnect import while_connected
 from app.api.json_bodies import RequestModel
-from app.api.problems import Problem, documented
+from app.api.middleware.auth import charge_on_credit
+from app.api.problems import Problem, bad_value, documented
 from app.api.questions import asking
 from app.api.routing import api_router
-from app.api.schemas.indexing import IndexingOut, PagePurposeOut, SourceOut
-from app.api.services import services_of
+from app.api.schemas.indexing import IndexingOut, LoadOut, PagePurposeOut, PageReadOut, SourceOut
+from app.api.services import Services, services_of
 from app.decisions.evaluate import Decision, Question, judge_every_purpose
 from app.decisions.question import (
     AGENT_TEXT,
@@ -29,12 +34,26 @@ from app.decisions.question import (
     dialect_from,
     instant_from,
 )
+from app.fetch.response import is_html
 from app.loop.helpers import TooMuchWork
+from app.sites.reader import ReadBounds, SitePage
 from app.times import rfc3339
 from robots_core.meta_tags import Metas, metas_json
 from robots_core.notes import Note, agent_notes
+from robots_core.origin import Target, read_target
 from robots_core.page_rules import join, robots_tags
-from robots_core.purposes.page import PageField, PageSource, judge_page, tdm_policy, unknown_words, unread_fields
+from robots_core.purposes.page import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    TDM_POLICY,
+    TDM_RESERVATION,
+    PageField,
+    PageSource,
+    judge_page,
+    tdm_policy,
+    unknown_words,
+    unread_fields,
+)
 from robots_core.robots.indexing import COUNT_LIMIT, FIELD_NAME, RULES_LIMIT, IndexingSource, effective
 
 HTML_LIMIT = 1024 * 1024
@@ -45,6 +64,9 @@ METAS_LIMIT = 1000
 
 FIELDS_LIMIT = 128 * 1024
 """Characters of all headers and meta tags together; parsing as many takes milliseconds."""
+
+FIELDS = frozenset({FIELD_NAME, "robots-tag", CONTENT_SIGNAL, CONTENT_USAGE, TDM_RESERVATION, TDM_POLICY})
+"""The header fields that say something about crawlers."""
 
 _FieldText = Annotated[str, StringConstraints(max_length=RULES_LIMIT)]
 
@@ -88,6 +110,11 @@ class IndexingIn(QuestionNowIn, RequestModel):
     )
     metas: list[MetaIn] = Field([], max_length=METAS_LIMIT, fail_fast=True)
     html: str | None = Field(None, max_length=HTML_LIMIT)
+    fetch: bool = Field(
+        False,
+        description="Whether the service fetches the page of `url`, in place of what the caller sends: once, by the "
+        "name of USER_AGENT, if robots.txt permits it, and in a slot of the host's pace.",
+    )
     at: InstantText | None = Field(None, description="RFC 3339 instant that unavailable_after is compared with; now.")
 
 
@@ -96,24 +123,28 @@ async def indexing(request: Request, page: IndexingIn) -> Response:
     """Work out the most restrictive rules for the agents, and where each comes from.
 
     With `url`, the answer says whether the page may be crawled, too, and which of its rules are never read because it
-    may not.
+    may not. With `fetch`, the service fetches the page; the answer has what it derives from it, and not the page.
     """
     services = services_of(request)
     known = services.agents()
     question = _question(page, asking(request))
     at = instant_from(page.at) or services.now()
-    headers = [
-        PageField(f"header {number}", it.name.strip().lower(), it.value) for number, it in enumerate(page.headers, 1)
-    ]
+    headers = _fields((it.name.strip().lower(), it.value) for it in page.headers)
     metas = [(meta.name, meta.content) for meta in page.metas]
     size = sum(len(it.name) + len(it.value) for it in headers) + sum(map(len, chain.from_iterable(metas)))
     _check_size(size)
     decision = None if question is None else await services.decider.decide(question)
-    of_page = await _metas_of(request, page.html or "")
+    read, html = None, page.html or ""
+    if page.fetch and question is not None:
+        read = await _read(request, question)
+        headers, html = _fields(_own_fields(read)), _html_of(read)
+    of_page = await _metas_of(request, html)
     _check_size(size + of_page.size)
     agent = agent_from(page.agent, known)
     notes = agent_notes(agent, dialect_from(page.dialect, agent))
     answer = _answer(agent.chain, notes, headers, [*metas, *of_page.tags], decision, at)
+    if read is not None and question is not None:
+        answer.page = await _page_out(services, question, read, of_page)
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
@@ -121,7 +152,70 @@ def _question(page: IndexingIn, asking: Asking) -> Question | None:
     """The question about the page's URL, if it has one. Raises BadQuestion, also without a URL."""
     agents = [agent_from(name, asking.known, f"agents[{at}]") for at, name in enumerate(page.agent)]
     dialect_from(page.dialect, agents[0])
+    if page.fetch and (page.url is None or page.headers or page.metas or page.html is not None):
+        raise bad_value(
+            "fetch", page.fetch, "With fetch, send the url of the page, and neither headers, metas nor html."
+        )
     return None if page.url is None else page.question(asking)
+
+
+async def _read(request: Request, question: Question) -> SitePage:
+    """Fetch the page of a question. Raises Busy."""
+    sites, caller = services_of(request).sites, question.caller
+    deadline = asyncio.get_running_loop().time() + question.wait
+    with sites.admitted(caller):
+        bounds = ReadBounds(HTML_LIMIT, question.target.origin.port, caller, deadline)
+        page = await while_connected(request.receive, sites.read(question.target, bounds))
+    charge_on_credit(request.scope, 1)
+    return page
+
+
+def _own_fields(page: SitePage) -> Iterator[tuple[str, str]]:
+    """The fields of a response that say something about crawlers, in lower case."""
+    received = () if page.response is None else page.response.headers
+    for name, value in received:
+        known = name.strip().lower().decode("latin-1")
+        if known in FIELDS:
+            yield known, value.decode("latin-1")[:RULES_LIMIT]
+
+
+def _fields(fields: Iterable[tuple[str, str]]) -> list[PageField]:
+    return [PageField(f"header {number}", name, value) for number, (name, value) in enumerate(fields, 1)]
+
+
+def _html_of(page: SitePage) -> str:
+    """The text of a page, "" if it is none. Tags and URLs are ASCII, in which all encodings of the web agree."""
+    is_page = page.response is not None and is_html(page.response.headers)
+    return page.body.decode(errors="replace") if is_page else ""
+
+
+async def _page_out(services: Services, question: Question, page: SitePage, found: Metas) -> PageReadOut:
+    """What became of a page, and whether the agent of the question may fetch what it loads from its own origin."""
+    loads: dict[str, LoadOut] = {}
+    others = 0
+    for written in found.loads:
+        target = _target(page.target.url, found.base, written)
+        if target is None or target.origin != page.target.origin:
+            others += 1
+        elif target.url not in loads:
+            verdict = (await services.decider.decide(question._replace(target=target), begun=True)).verdict
+            line = None if verdict.rule is None else verdict.rule.directive.line
+            loads[target.url] = LoadOut(url=target.url, verdict=verdict.permission, line=line)
+    return PageReadOut(
+        url=page.target.url,
+        outcome=page.outcome,
+        detail=page.detail,
+        loads=list(loads.values()),
+        other_origins=others,
+    )
+
+
+def _target(*urls: str) -> Target | None:
+    """The target of the last URL, relative to those before it."""
+    try:
+        return read_target(reduce(urljoin, urls))
+    except ValueError:  # BadUrl, or urljoin's own for brackets in the wrong places
+        return None
 
 
 async def _metas_of(request: Request, html: str) -> Metas:

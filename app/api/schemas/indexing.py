@@ -3,6 +3,7 @@
 from pydantic import BaseModel, Field
 
 from app.api.answers.schema import VERSION_TEXT, NoteOut, is_none
+from app.sites.reader import ReadOutcome
 from robots_core.purposes.judge import PurposeState
 from robots_core.purposes.policy import Purpose
 from robots_core.robots.verdict import Permission, Reason
@@ -22,6 +23,24 @@ class PagePurposeOut(BaseModel):
 
     state: PurposeState
     source: SourceOut | None
+
+
+class PageReadOut(BaseModel):
+    """What became of the fetch of the page, and how its style sheets and scripts are closed to the agent."""
+
+    url: str = Field(description="Where redirects led.")
+    outcome: ReadOutcome = Field(description="The rules are those of the page only if it is `read`.")
+    detail: str = Field(description="Why it was not read, in a sentence; else empty.")
+    loads: list["LoadOut"] = Field(description="Those of the page's own origin, in the order of the page.")
+    other_origins: int = Field(description="How many are of other origins, whose files are not asked for.")
+
+
+class LoadOut(BaseModel):
+    """A style sheet or script that the page loads, and whether the agent may fetch it."""
+
+    url: str
+    verdict: Permission
+    line: int | None = Field(description="The line of robots.txt that decides; null for none.")
 
 
 class IndexingOut(BaseModel):
@@ -61,4 +80,5 @@ class IndexingOut(BaseModel):
     verdict: Permission | None = Field(description="Of `GET /v1/allowed` for the url; null without one.")
     reason: Reason | None
     version: str | None = Field(description=f"Null without a url. {VERSION_TEXT}")
+    page: PageReadOut | None = Field(None, description="With `fetch` alone.", exclude_if=is_none)
     notes: list[NoteOut]
