@@ -37,7 +37,7 @@ def row_lines(row: Mapping[str, Any]) -> Iterator[str]:
     rule = row["rule"]
     why = f"line {rule['line']}: {rule['text']}" if rule else row["explanation"]["summary"]
     yield printable(f"{row['verdict']:<9} {row['agent']} ({row['dialect']})  {row['url']}  {why}")
-    for name, text in (*_facts(row), *map(_turn, row.get("timeline", ())), *_explanation(row)):
+    for name, text in (*_facts(row), *map(_entry, row.get("timeline", ())), *_explanation(row)):
         yield printable(f"  {name:<9} {text}")
 
 
@@ -108,10 +108,10 @@ def _robots(robots: Mapping[str, Any]) -> str:
     return f"{robots['url']}{where}: {', '.join(what)}"
 
 
-def _turn(turn: Mapping[str, Any]) -> tuple[str, str]:
+def _entry(entry: Mapping[str, Any]) -> tuple[str, str]:
     """An entry of a timeline."""
-    days, rest = divmod(turn["after"], 86_400)
+    days, rest = divmod(entry["after"], 86_400)
     hours, seconds = divmod(rest, 3600)
     parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (seconds // 60, "min")) if number]
-    stale = ", from the copy" if turn["stale"] else ""
-    return "after", f"{' '.join(parts) or '0 s'}: {turn['verdict']} ({turn['reason']}{stale})"
+    stale = ", from the copy" if entry["stale"] else ""
+    return "after", f"{' '.join(parts) or '0 s'}: {entry['verdict']} ({entry['reason']}{stale})"

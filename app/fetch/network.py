@@ -96,8 +96,8 @@ class SystemResolver:
 
     async def __call__(self, name: str) -> Sequence[Address]:
         # A lookup cannot be interrupted: a caller whose time is up leaves its thread busy for as long as a dead name
-        # server takes. So the slot is released when the thread ends, not when the caller does. Callers wait for a
-        # slot here, where giving up leaves nothing behind in the executor's queue.
+        # server takes. So the thread is free when it ends, not when the caller does. Callers wait for one here, where
+        # giving up leaves nothing behind in the executor's queue.
         await self._wait_for_a_thread()
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._lookup, name)
         running.add_done_callback(self._release)
@@ -132,7 +132,7 @@ def client_tls() -> ssl.SSLContext:
 
 
 @dataclass(slots=True)
-class _AddressSlots:
+class _AddressInUse:
     """The connections to an address, which is forgotten once it has no `users` that have or wait for one."""
 
     free: asyncio.Semaphore
@@ -154,7 +154,9 @@ class Network:
         self._per_address = per_address
         self._resolver = resolver
         self._connect = connect
-        self._slots: dict[Address, _AddressSlots] = {}  # of those that have a connection, or a fetch that waits for one
+        self._in_use: dict[
+            Address, _AddressInUse
+        ] = {}  # of those that have a connection, or a fetch that waits for one
 
     @asynccontextmanager
     async def open(
@@ -213,7 +215,7 @@ class Network:
         deadline: float,
     ) -> None:
         """Connect, and hold the connection until it is closed."""
-        async with self._slot(address, deadline):
+        async with self._room_at(address, deadline):
             connected = await self._connect(address, port)
             progress.connected = True
             transport = await _handed_over(connected, exchange, tls, host)
@@ -225,17 +227,17 @@ class Network:
                 await exchange.closed.wait()
 
     @asynccontextmanager
-    async def _slot(self, address: Address, until: float) -> AsyncIterator[None]:
+    async def _room_at(self, address: Address, until: float) -> AsyncIterator[None]:
         """Wait for one of the connections to the address that may be open, and hold it while the block lasts."""
         now = asyncio.get_running_loop().time()
-        slots = self._slots.setdefault(address, _AddressSlots(asyncio.Semaphore(self._per_address)))
-        slots.users += 1
+        found = self._in_use.setdefault(address, _AddressInUse(asyncio.Semaphore(self._per_address)))
+        found.users += 1
         try:
             # At most half of the time, since the request needs some too. It ends before the deadline of the whole
             # fetch, so that a fetch that asked no server is not taken for one that got no answer.
             try:
-                async with asyncio.timeout_at(now + (until - now) / 2 if slots.free.locked() else None):
-                    await slots.free.acquire()
+                async with asyncio.timeout_at(now + (until - now) / 2 if found.free.locked() else None):
+                    await found.free.acquire()
             except TimeoutError:
                 raise AddressBusy(
                     f"{self._per_address} fetches from {address}, which the host shares with others, are under way "
@@ -244,11 +246,11 @@ class Network:
             try:
                 yield
             finally:
-                slots.free.release()
+                found.free.release()
         finally:
-            slots.users -= 1
-            if slots.users == 0:
-                del self._slots[address]
+            found.users -= 1
+            if found.users == 0:
+                del self._in_use[address]
 
 
 async def _handed_over(

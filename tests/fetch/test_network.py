@@ -157,15 +157,15 @@ async def test_an_address_that_swallows_packets_leaves_time_for_the_next() -> No
     network = network_of(["2606:4700::1", "93.184.216.34"], sockets)
     await (await opened(network, NAME, within=0.3)).aclose()
     assert sockets.tried == ["2606:4700::1", "93.184.216.34"]
-    assert network._slots == {}
+    assert network._in_use == {}
 
 
-async def test_silence_everywhere_is_a_timeout_and_releases_all_slots() -> None:
+async def test_silence_everywhere_is_a_timeout_and_releases_all_addresses() -> None:
     sockets = Sockets(silent=["93.184.216.34", "93.184.216.35"])
     network = network_of(["93.184.216.34", "93.184.216.35"], sockets)
     with pytest.raises(TimeoutError):
         await opened(network, NAME, within=0.1)
-    assert network._slots == {}
+    assert network._in_use == {}
 
 
 async def test_a_resolver_that_never_answers_times_out() -> None:
@@ -189,10 +189,10 @@ async def test_a_fifth_connection_to_an_address_waits_for_a_close() -> None:
     streams.append(await opened(network, NAME, within=5))
     with pytest.raises(AddressBusy):
         await opened(network, NAME, within=1)
-    assert len(network._slots) == 1
+    assert len(network._in_use) == 1
     for stream in streams:
         await stream.aclose()
-    assert network._slots == {}
+    assert network._in_use == {}
 
 
 async def test_the_connections_to_an_address_may_be_fewer_or_more() -> None:
@@ -238,17 +238,17 @@ async def test_a_tls_failure_is_the_hosts_and_no_other_address_is_tried() -> Non
         await server.left()
     assert sockets.tried == ["93.184.216.34"]
     assert authority.requested_names == [NAME]
-    assert network._slots == {}
+    assert network._in_use == {}
 
 
 async def test_a_connection_that_is_given_up_releases_its_slot() -> None:
     network = network_of(["93.184.216.34"], Sockets(silent=["93.184.216.34"]))
     tasks = [asyncio.create_task(opened(network, NAME)) for _ in range(CONNECTIONS_PER_ADDRESS + 2)]
-    await until_so(lambda: len(network._slots) == 1)
+    await until_so(lambda: len(network._in_use) == 1)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert network._slots == {}
+    assert network._in_use == {}
 
 
 async def test_the_system_resolver_knows_localhost() -> None:

@@ -208,7 +208,7 @@ async def test_a_fetch_through_a_proxy_may_be_cancelled_at_any_step() -> None:
                 await asyncio.sleep(0)
             fetch.cancel()
             await asyncio.wait([fetch])
-            assert ours._network._slots == {}
+            assert ours._network._in_use == {}
         await proxy.left()
 
 

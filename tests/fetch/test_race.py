@@ -99,7 +99,7 @@ async def test_ten_silent_addresses_cost_three_attempts_and_one_timeout() -> Non
         ours = fetcher(wire, *addresses, timeout=NEXT_AFTER * 4)
         assert await ours.fetch(origin.named(SITE)) == TIMED_OUT
         assert wire.tried == addresses[:ADDRESSES_TRIED]
-        assert ours._network._slots == {}
+        assert ours._network._in_use == {}
         assert origin.connections == 0
 
 
@@ -115,7 +115,7 @@ async def test_of_addresses_that_connect_at_once_one_is_asked(tls: bool) -> None
         await origin.left()
         assert wire.tried == [FIRST, SECOND]
         assert len(origin.requests) == 1
-        assert ours._network._slots == {}
+        assert ours._network._in_use == {}
 
 
 async def test_losers_end_before_the_request_does() -> None:
@@ -133,7 +133,7 @@ async def test_losers_end_before_the_request_does() -> None:
         ours = fetcher(wire, FIRST, SECOND)
         fetch = asyncio.create_task(ours.fetch(origin.named(SITE)))
         await asked.wait()
-        await until_so(lambda: len(ours._network._slots) == 1)
+        await until_so(lambda: len(ours._network._in_use) == 1)
         go.set()
         assert await fetch == FOUND
 
@@ -186,7 +186,7 @@ async def test_every_attempt_counts_among_the_connections_to_its_address() -> No
             asked = [ours.fetch(origin.named(host)) for host in (SITE, OTHER, SITE, OTHER)]
             assert await asyncio.gather(*asked) == [FOUND] * 4
         assert wire.most == 1
-        assert ours._network._slots == {}
+        assert ours._network._in_use == {}
 
 
 @pytest.mark.parametrize("tls", [False, True])
@@ -201,5 +201,5 @@ async def test_a_fetch_may_be_cancelled_at_any_step(tls: bool) -> None:
                 await asyncio.sleep(0)
             fetch.cancel()
             await asyncio.wait([fetch])
-            assert ours._network._slots == {}
+            assert ours._network._in_use == {}
         await origin.left()
