@@ -12,7 +12,7 @@ from app.api.problems import Problem
 from app.api.services import services_of
 from app.decisions.evaluate import Question
 from app.fetch.profile import FetchProfile
-from app.identity.coverage import LIFETIME, is_exact_host, new_nonce
+from app.identity.coverage import LABEL, LIFETIME, Mark, is_exact_host, new_nonce
 from app.observability.metrics import Metrics
 from app.pacing.permits import Sign, Signing, Unsigned
 from app.pacing.slots import Slot
@@ -41,10 +41,11 @@ class Signatures(NamedTuple):
             services.metrics,
         )
 
-    def prepare(self, question: Question, url: str) -> tuple[Question, Sign]:
+    def prepare(self, question: Question, url: str, wanted: str | None) -> tuple[Question, Sign]:
         """The question with the nonce that is logged with its decision, and what signs the request for its slot.
 
-        `url` is the URL as the caller wrote it. Raises Problem if the API key may not sign as the agent's profile.
+        `url` is the URL as the caller wrote it, `wanted` the Accept-Signature of its page, if any. Raises Problem if
+        the API key may not sign as the agent's profile.
         """
         name = question.agent.profile
         profile = None if name is None else self.profiles().get(name)
@@ -61,7 +62,12 @@ class Signatures(NamedTuple):
             return question, _never("not-https")
         if not is_exact_host(url, question.target.origin):
             return question, _never("ambiguous-host")
-        authority, path, nonce = question.target.origin.authority, question.target.path, new_nonce()
+        authority, path, mark = question.target.origin.authority, question.target.path, Mark(LABEL, new_nonce())
+        if wanted is not None:
+            fulfilling = profile.signer.mark_wanted(wanted, path)
+            if fulfilling is None:
+                return question, _never("not-as-asked")
+            mark = fulfilling
 
         def sign(slot: Slot) -> Signing:
             if slot.wait > FARTHEST_SLOT:
@@ -72,10 +78,10 @@ class Signatures(NamedTuple):
             if profile is None or profile.signer is None:
                 return Signing(None, "no-key")
             self.metrics.permit_signed(name)
-            signature = profile.signer.headers(authority, path, slot.go_at, nonce)
+            signature = profile.signer.headers(authority, path, slot.go_at, mark)
             return Signing(_signed(profile, signature, authority, slot), None)
 
-        return question._replace(nonce=nonce), sign
+        return question._replace(nonce=mark.nonce), sign
 
 
 def _never(reason: Unsigned) -> Sign:

@@ -5,16 +5,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.fetch.response import Headers, as_field
+from app.identity.coverage import Mark
 from robots_core.origin import Target
 
 
 class Signer(Protocol):
     """Signs requests."""
 
-    def headers(self, authority: str, path: str, at: float, nonce: str | None = None) -> Mapping[str, str]:
+    def mark_wanted(self, field: str, path: str) -> Mark | None:
+        """The mark of a signature that fulfils an Accept-Signature of that path and query; None if none does."""
+
+    def headers(self, authority: str, path: str, at: float, mark: Mark | None = None) -> Mapping[str, str]:
         """The header fields of a GET of that path and query, which is sent from `at` (Unix seconds) on.
 
-        The nonce is a new one for None.
+        Its mark is the usual one, with a new nonce, for None.
         """
 
 

@@ -3,7 +3,7 @@
 import base64
 import re
 import secrets
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from robots_core.origin import Origin
 
@@ -13,8 +13,11 @@ SKEW: Final = 5
 LIFETIME: Final = 60
 """Seconds from that instant to `expires`."""
 
-NONCE_BYTES: Final = 64
-"""Random bytes of a nonce, as many as the draft recommends; some verifiers accept no other number."""
+TAG: Final = "web-bot-auth"
+"""The application that requests are signed for."""
+
+LABEL: Final = "sig1"
+"""The label of a signature, and in the form `dictionary` the key of the Signature-Agent member."""
 
 Covers = Literal["path", "authority"]
 """What a signature covers beside Signature-Agent: the authority, and with `path` also the method and the path, where
@@ -27,9 +30,16 @@ _SENT_AS_WRITTEN = re.compile(
 )
 
 
+class Mark(NamedTuple):
+    """What a signature has for the site that reads it: its label in the fields, and a nonce."""
+
+    label: str
+    nonce: str
+
+
 def new_nonce() -> str:
-    """A nonce that no other signature has."""
-    return base64.b64encode(secrets.token_bytes(NONCE_BYTES)).decode("ascii")
+    """A nonce that no other signature has: 64 bytes, as the draft recommends; some verifiers accept no other number."""
+    return base64.b64encode(secrets.token_bytes(64)).decode("ascii")
 
 
 def covered_path(path_and_query: str) -> str | None:
@@ -39,9 +49,7 @@ def covered_path(path_and_query: str) -> str | None:
     escapes, and escapes of characters that need none.
     """
     path = path_and_query.partition("?")[0]
-    if not _SENT_AS_WRITTEN.fullmatch(path):
-        return None
-    return None if any(segment in (".", "..") for segment in path.split("/")) else path
+    return path if _SENT_AS_WRITTEN.fullmatch(path) and not {".", ".."} & set(path.split("/")) else None
 
 
 def is_exact_host(url: str, origin: Origin) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from http_message_signatures import HTTPMessageSigner, MappingKeyResolver
@@ -31,11 +31,8 @@ SIGNED_FOR = 60.0
 """Seconds for which a signed directory is answered again."""
 
 
-class SignedDirectory(NamedTuple):
-    """The body and the header fields of an answer."""
-
-    body: bytes
-    headers: Mapping[str, str]
+SignedDirectory: TypeAlias = tuple[bytes, Mapping[str, str]]
+"""The body and the header fields of an answer."""
 
 
 class KeyDirectory:
@@ -47,11 +44,6 @@ class KeyDirectory:
         self._keys = {thumbprint(key): key for key in keys}
         self._body = json.dumps({"keys": [jwk(key) for key in self._keys.values()]}, separators=(",", ":")).encode()
         self._signed: tuple[float, SignedDirectory] | None = None
-
-    @property
-    def key_ids(self) -> Sequence[str]:
-        """The thumbprints of the keys, in their order."""
-        return tuple(self._keys)
 
     def at(self, now: float) -> SignedDirectory:
         """The directory, signed within the last minute before `now` (Unix seconds)."""
@@ -70,10 +62,8 @@ class KeyDirectory:
         }
         request = SimpleNamespace(method="GET", url=f"https://{self._authority}{DIRECTORY_PATH}", headers={})
         response = SimpleNamespace(status_code=200, headers=headers, request=request)
-        signer = HTTPMessageSigner(
-            signature_algorithm=ED25519,
-            key_resolver=MappingKeyResolver(public_keys={}, private_keys=dict(self._keys)),
-        )
+        resolver = MappingKeyResolver(public_keys={}, private_keys=dict(self._keys))
+        signer = HTTPMessageSigner(signature_algorithm=ED25519, key_resolver=resolver)
         for number, name in enumerate(self._keys):
             signer.sign(
                 response,
@@ -86,7 +76,7 @@ class KeyDirectory:
                 append_if_signature_exists=number > 0,
                 use_existing_digest=True,
             )
-        return SignedDirectory(self._body, headers)
+        return self._body, headers
 
 
 def card(origin: str, user_agent: str, contact: str | None, name: str, token: str | None) -> bytes:

@@ -1,6 +1,7 @@
 """Ed25519 keys: private ones in PEM or as a JWK (RFC 8037), and what is published of them."""
 
 import base64
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -9,17 +10,21 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from app.identity.public_jwk import base64url, public_jwk, thumbprint_of
-
 
 def thumbprint(key: Ed25519PrivateKey) -> str:
     """The JWK thumbprint of the public key (RFC 7638), which identifies the key."""
     return thumbprint_of(_public(key))
 
 
+def thumbprint_of(x: str) -> str:
+    """The thumbprint of the public key that is `x` in base64url."""
+    members = {"crv": "Ed25519", "kty": "OKP", "x": x}
+    return _base64url(hashlib.sha256(json.dumps(members, separators=(",", ":")).encode()).digest())
+
+
 def jwk(key: Ed25519PrivateKey) -> Mapping[str, str]:
-    """The public key as a JWK (RFC 8037 2), identified by its thumbprint."""
-    return public_jwk(_public(key))
+    """The public key as a JWK (RFC 8037 2), as a directory has it."""
+    return {"kty": "OKP", "crv": "Ed25519", "kid": thumbprint(key), "x": _public(key), "use": "sig"}
 
 
 def read_key(text: str) -> Ed25519PrivateKey:
@@ -42,7 +47,8 @@ def _read_jwk(text: str) -> Ed25519PrivateKey:
         read: Any = json.loads(text)
         if (read["kty"], read["crv"]) != ("OKP", "Ed25519"):
             raise ValueError
-        key = Ed25519PrivateKey.from_private_bytes(_unpadded(read["d"]))
+        private = base64.b64decode(read["d"].rstrip("=") + "=", altchars=b"-_", validate=True)
+        key = Ed25519PrivateKey.from_private_bytes(private)
         if "x" in read and read["x"].rstrip("=") != _public(key):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -51,8 +57,8 @@ def _read_jwk(text: str) -> Ed25519PrivateKey:
 
 
 def _public(key: Ed25519PrivateKey) -> str:
-    return base64url(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+    return _base64url(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
 
-def _unpadded(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Final
 
-from app.identity.public_jwk import thumbprint_of
 from app.identity.well_known import DIRECTORY_PATH
 from app.loop.background import BackgroundTask, Surviving, periodically
 from robots_core.origin import Target, read_target
@@ -85,9 +84,10 @@ def _lack(fetched: Fetched, key: str) -> str | None:
 
 def _published(body: bytes) -> set[str]:
     """The thumbprints of the keys in a directory; none in what is not one."""
+    from app.identity.keys import thumbprint_of  # it needs the extra, which is there if a key signs
+
     try:
-        found: Any = json.loads(body)
-        keys = [key for key in found["keys"] if (key.get("kty"), key.get("crv")) == ("OKP", "Ed25519")]
+        keys: Any = json.loads(body)["keys"]
+        return {thumbprint_of(key.get("x")) for key in keys if key.get("crv") == "Ed25519"}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return set()
-    return {thumbprint_of(key["x"]) for key in keys if isinstance(key.get("x"), str)}

@@ -229,10 +229,9 @@ class _ProfileRow(BaseModel):
         """What signs the requests with the first key, None for nothing."""
         if self.signature_agent is None or not keys:
             return None
-        from app.identity.signer import RequestSigner, SignatureAgent
+        from app.identity.signer import RequestSigner
 
-        agent = SignatureAgent.of(self.signature_agent, self.signature_agent_form)
-        return RequestSigner(agent, keys[0], covers=self.signature_covers)
+        return RequestSigner(keys[0], self.signature_agent, self.signature_agent_form, self.signature_covers)
 
 
 class _OwnFields(BaseModel):

@@ -26,7 +26,7 @@ OVERLOADED = (429, 503)
 """Statuses of a page that make the whole fleet back off from its origin."""
 
 
-Unsigned = Literal["no-slot", "no-key", "not-https", "ambiguous-host", "too-far", "key-revoked"]
+Unsigned = Literal["no-slot", "no-key", "not-https", "ambiguous-host", "not-as-asked", "too-far", "key-revoked"]
 """Why a request is not signed."""
 
 

@@ -194,6 +194,53 @@ async def test_a_signature_needs_an_https_url_with_an_exact_host(store_url: str,
             )
 
 
+WANTED = {
+    'sig2=("@authority" "@path");created;nonce="n0nce ~[]";tag="web-bot-auth"': ("sig2", "n0nce ~[]"),
+    'a=("@query");tag="web-bot-auth", b=("@method" "signature-agent";key="b");tag="web-bot-auth"': ("b", None),
+    'sig1=("@authority");expires;alg="ed25519";keyid="{key}";tag="web-bot-auth"': ("sig1", None),
+    'sig1=();tag="web-bot-auth"': ("sig1", None),
+    'sig1=("@authority")': None,
+    'sig1=("@authority");tag="another"': None,
+    'sig1=("@authority" "content-digest");tag="web-bot-auth"': None,
+    'sig1=("@authority");alg="hmac-sha256";tag="web-bot-auth"': None,
+    'sig1=("@authority");keyid="another";tag="web-bot-auth"': None,
+    'sig1=("@authority");nonce="a\\"b";tag="web-bot-auth"': None,
+    'sig1=("@authority");nonce=1;tag="web-bot-auth"': None,
+    'sig1=(1 :YQ==:);tag="web-bot-auth"': None,
+    'sig1="@authority";tag="web-bot-auth"': None,
+    'sig1=?1;tag="web-bot-auth"': None,
+    'sig1=(tok);tag="web-bot-auth"': None,
+    "sig1=(": None,
+    "ä": None,
+    "": None,
+}
+
+
+async def test_a_signature_is_as_the_page_asks_or_there_is_none(
+    store_url: str, file: Path, key: Ed25519PrivateKey
+) -> None:
+    async with fleet(store_url, file) as fleet_:
+        url = f"{fleet_.sites['empty']}/a"
+        for field, expected in WANTED.items():
+            field = field.replace("{key}", thumbprint(key))
+            got = await fleet_.permit(url, sign=False, accept_signature=field, max_wait=3600)
+            assert got["permit"], field
+            if expected is None:
+                assert (got["signed"], got["unsigned"]) == (None, "not-as-asked"), field
+                continue
+            label, nonce = expected
+            found = verified(url, got["signed"], key)
+            assert found.label == label, field
+            assert nonce is None or found.nonce == nonce
+            assert found.parameters["tag"] == "web-bot-auth"
+        rewritten = f"{fleet_.sites['empty']}/a/../b"
+        for covered, reason in (("@authority", None), ("@path", "not-as-asked")):
+            got = await fleet_.permit(
+                rewritten, accept_signature=f'sig1=("{covered}");tag="web-bot-auth"', max_wait=3600
+            )
+            assert got["unsigned"] == reason
+
+
 async def test_a_slot_far_away_is_not_signed_for(store_url: str, file: Path) -> None:
     async with fleet(store_url, file) as fleet_:
         url = f"{fleet_.sites['slow']}/a"

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from http_message_signatures import HTTPMessageVerifier, InvalidSignature, MappingKeyResolver
 from http_message_signatures.algorithms import ED25519
 
+from app.identity.coverage import TAG
 from app.identity.directory import DIRECTORY_TAG
-from app.identity.signer import TAG
 from tests.clients.crawling import ROOT
 
 BOTGATE: Final = shutil.which("botgate", path=str(Path(sys.executable).parent))

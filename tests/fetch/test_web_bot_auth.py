@@ -16,9 +16,9 @@ from http_message_signatures.algorithms import ED25519
 from app.fetch.client import Fetcher
 from app.fetch.guard import AddressGuard, PortPolicy
 from app.fetch.profile import FetchProfile
-from app.identity.coverage import LIFETIME, SKEW, Covers
+from app.identity.coverage import LIFETIME, SKEW, TAG, Covers
 from app.identity.keys import read_key, thumbprint
-from app.identity.signer import TAG, RequestSigner, SignatureAgent
+from app.identity.signer import RequestSigner
 from app.main.agents_file import load
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
@@ -65,7 +65,7 @@ def covered(found: VerifyResult) -> tuple[str, ...]:
 
 def fetcher(key: Ed25519PrivateKey, covers: Covers = "path") -> Fetcher:
     """A fetcher whose profile `acme` signs."""
-    signer = RequestSigner(SignatureAgent.of(AGENT, "dictionary"), key, covers=covers)
+    signer = RequestSigner(key, AGENT, covers=covers)
     return Fetcher(
         profile=FetchProfile("RobotsDecisions/1"),
         profiles=lambda: {"acme": FetchProfile("AcmeBot/2.0", signer=signer)},

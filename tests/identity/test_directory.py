@@ -21,9 +21,9 @@ from http_message_signatures.algorithms import ED25519
 from redis.asyncio import Redis
 
 from app.auth.keys import new_key
+from app.identity.coverage import TAG
 from app.identity.directory import DIRECTORY_MEDIA_TYPE, DIRECTORY_TAG, KeyDirectory
 from app.identity.keys import read_key, thumbprint
-from app.identity.signer import TAG
 from app.identity.well_known import CARD_PATH, DIRECTORY_PATH
 from app.main.agents_file import load
 from tests.api.service import Service, running, slug
@@ -155,7 +155,7 @@ async def test_profiles_of_one_origin_share_its_directory(tmp_path: Path) -> Non
     more = f'[profiles.b]\nuser_agent = "B/1"\nsignature_agent = "https://{HOST}"\nprivate_key = "b.pem"\n'
     identities = load(write_agents(tmp_path / "agents.toml", "a.pem", ["b.pem"], more)).identities
     assert list(identities) == [HOST]
-    assert len(identities[HOST].directory.key_ids) == 2
+    assert len(json.loads(identities[HOST].directory.at(0.0)[0])["keys"]) == 2
 
 
 def test_published_keys_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -40,6 +40,9 @@ DEFAULT_MAX_WAIT, LONGEST_MAX_WAIT = 10.0, 3600.0
 
 MIN_COST, MAX_COST = 0.01, 1000.0
 
+ACCEPT_SIGNATURE_CHARS = 4096
+"""Characters of an Accept-Signature field, at most."""
+
 MAX_RETRY_AFTER = 1e9
 """Seconds: a larger Retry-After is read as this one."""
 
@@ -52,6 +55,12 @@ class PermitIn(QuestionNowIn):
     sign: bool = Field(
         False,
         description="Whether to sign the GET of the page as the agent's profile, for sites that verify who asks.",
+    )
+    accept_signature: str | None = Field(
+        None,
+        max_length=ACCEPT_SIGNATURE_CHARS,
+        description="The Accept-Signature of the page's response (RFC 9421 5.1): sign as it asks, with its nonce, "
+        "as if with `sign`.",
     )
     max_wait: float = Field(DEFAULT_MAX_WAIT, ge=0, le=LONGEST_MAX_WAIT, description="Seconds until the slot, at most.")
     cost: float = Field(1.0, ge=MIN_COST, le=MAX_COST, description="How many documents the slot counts as.")
@@ -67,8 +76,8 @@ class PermitIn(QuestionNowIn):
     def request(self, asking: Asking, asker: "_Asker", signatures: Signatures) -> PermitRequest:
         """The question, and the slot that it needs. Raises BadQuestion, and Problem if the caller may not sign."""
         question, sign = self.question(asking), None
-        if self.sign:
-            question, sign = signatures.prepare(question, self.url)
+        if self.sign or self.accept_signature is not None:
+            question, sign = signatures.prepare(question, self.url, self.accept_signature)
         return PermitRequest(question, asker.caller(self.caller), self.cost, self.max_wait, sign)
 
 
@@ -112,8 +121,8 @@ class PermitOut(AnswerOut):
     unsigned: Unsigned | None = Field(
         None,
         description="With `sign` alone: why there is no signature. The verdict is not allow, or there is no slot; the "
-        "agent's profile has no key; the URL is not https, or clients may write its host otherwise; the slot is more "
-        "than 300 s away; or the API key was revoked meanwhile.",
+        "agent's profile has no key; the URL is not https, or clients may write its host otherwise; `accept_signature` "
+        "asks for another kind of signature; the slot is more than 300 s away; or the API key was revoked meanwhile.",
     )
 
 
