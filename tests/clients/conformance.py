@@ -109,6 +109,9 @@ def _lacks(expected: Mapping[str, Any], result: Any) -> Iterator[str]:
         found = result.get(key)
         if key in {"message", "why"}:
             yield from (f"{key} lacks {part!r}: {found!r}" for part in value if part not in str(found))
+        elif key == "ends":
+            if not str(result.get("message")).endswith(value):
+                yield f"message does not end with {value!r}: {result}"
         elif key == "answers":
             if len(found or ()) != len(value):
                 yield f"{len(found or ())} answers, not {len(value)}: {result}"

@@ -18,7 +18,7 @@ from robots_decisions.httpx import AsyncPermittedTransport, PermittedTransport
 from robots_decisions.httpx2 import AsyncPermittedTransport as AsyncPermittedTransport2
 from robots_decisions.requests import PermitAdapter
 
-from tests.clients.permitting import Permitting, allow
+from tests.clients.permitting import Permitting, allow, wait_too_long
 from tests.origins import LoopbackOrigin, redirect, serve, text
 
 NAMES = ("signature-agent", "signature-input", "signature")
@@ -154,6 +154,88 @@ async def test_nothing_is_asked_or_sent_without_sign(fetch: Fetch) -> None:
         [request] = fields(origin)
     assert "sign" not in permitting.asked[0]
     assert not set(NAMES) & request.keys()
+
+
+ASKING = {"Accept-Signature": 'sig1=("@authority");nonce="n";tag="web-bot-auth"'}
+REPEATING = {name: fetch for name, fetch in CLIENTS.items() if name != "crawlee"}
+each_repeating_client = pytest.mark.parametrize("fetch", REPEATING.values(), ids=REPEATING)
+
+
+@each_repeating_client
+@pytest.mark.parametrize("status", [401, 403, 429])
+async def test_a_page_that_asks_for_a_signature_is_sent_one_once(fetch: Fetch, status: int) -> None:
+    permitting, refusal = Permitting(allow(permit="p0"), signed(1)), text(status, "", ASKING)
+    async with serve(permitting) as service, serve(refusal) as origin:
+        await fetch(service.url, "GET", f"{origin.url}/a", sign="asked")
+        first, second = fields(origin)
+    assert not set(NAMES) & first.keys()
+    assert first["user-agent"] == "A/1"
+    assert second["signature-input"] == "sig1=();n=1"
+    assert second["user-agent"] == PROFILE["User-Agent"]
+    assert [(asked.get("sign"), asked.get("accept_signature")) for asked in permitting.asked] == [
+        (None, None),
+        (None, ASKING["Accept-Signature"]),
+    ]
+    assert [(permit, said["status"]) for permit, said in permitting.reports] == [("p0", status), ("p1", status)]
+
+
+@each_repeating_client
+async def test_a_signature_that_was_asked_for_is_not_carried_on(fetch: Fetch) -> None:
+    permitting = Permitting(allow(permit="p0"), signed(1), allow(permit="p2"))
+    async with (
+        serve(permitting) as service,
+        serve(text(200, "")) as last,
+        serve(text(401, "", ASKING), redirect(f"{last.url}/b")) as first,
+    ):
+        await fetch(service.url, "GET", f"{first.url}/a", sign="asked")
+        [_, second], [other] = fields(first), fields(last)
+    assert set(NAMES) <= second.keys()
+    assert not set(NAMES) & other.keys()
+
+
+@each_repeating_client
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**allow(permit="p1"), "signed": None, "unsigned": "not-as-asked"},
+        wait_too_long(600.0),
+    ],
+    ids=["not signed", "no slot"],
+)
+async def test_a_page_that_cannot_be_signed_as_it_asks_answers_once(fetch: Fetch, answer: dict[str, Any]) -> None:
+    permitting = Permitting(allow(permit="p0"), answer)
+    async with serve(permitting) as service, serve(text(401, "", ASKING)) as origin:
+        await fetch(service.url, "GET", f"{origin.url}/a", sign="asked", max_wait=0)
+        assert len(fields(origin)) == 1
+    assert len(permitting.asked) == 2
+
+
+@each_repeating_client
+@pytest.mark.parametrize(
+    ("method", "status", "headers"),
+    [("POST", 401, ASKING), ("GET", 401, {}), ("GET", 404, ASKING), ("GET", 200, ASKING)],
+)
+async def test_other_responses_are_not_answered(
+    fetch: Fetch, method: str, status: int, headers: dict[str, str]
+) -> None:
+    permitting = Permitting(allow(permit="p0"))
+    async with serve(permitting) as service, serve(text(status, "", headers)) as origin:
+        await fetch(service.url, method, f"{origin.url}/a", sign="asked")
+        assert (len(fields(origin)), len(permitting.asked)) == (1, 1)
+
+
+@each_repeating_client
+@pytest.mark.parametrize("sign", [False, True])
+async def test_what_pages_ask_is_answered_only_where_it_is_wanted(fetch: Fetch, sign: bool) -> None:
+    permitting = Permitting(signed(1) if sign else allow(permit="p0"))
+    async with serve(permitting) as service, serve(text(401, "", ASKING)) as origin:
+        await fetch(service.url, "GET", f"{origin.url}/a", sign=sign)
+        assert len(fields(origin)) == 1
+
+
+async def test_a_client_that_cannot_repeat_a_request_says_so() -> None:
+    with pytest.raises(ValueError, match="sign='asked' is not one of False, True"):
+        PermitHooks("http://127.0.0.1:9", agent="A", sign=cast("Any", "asked"))
 
 
 @pytest.mark.parametrize(

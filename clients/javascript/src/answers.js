@@ -15,6 +15,8 @@ const SET_URL = 'Set the URL of a robots.txt decision service, without a path su
 const INVALID_QUESTION = new Set([400, 413, 422]);
 /** The problem of an `asOf` at which no version was stored. */
 const NO_VERSION = 'urn:robots-decisions:problem:no-version';
+/** The problem of a key that may not sign, whose sentence says what to do. */
+const MAY_NOT_SIGN = 'urn:robots-decisions:problem:may-not-sign';
 const PERMIT = /^[A-Za-z0-9_=-]{1,2048}(?:\.[A-Za-z0-9_=-]{1,64})?$/;
 const REASON = /^[a-z_]{1,40}$/;
 const VERSION = /^[!-~]{1,128}$/;
@@ -74,6 +76,7 @@ function parseFailure(status, headers, message) {
   }
   if (problem && (INVALID_QUESTION.has(status) || message.type === NO_VERSION)) return { kind: 'invalid', sentence: `${status}${detail}` };
   if (status >= 500) return silent(said);
+  if (message?.type === MAY_NOT_SIGN) return { kind: 'none', sentence: said, set: '' };
   return { kind: 'none', sentence: said, set: status === 401 || status === 403 ? SET_KEY : SET_URL };
 }
 

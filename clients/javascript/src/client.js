@@ -102,20 +102,20 @@ export class Client {
     if (batch.length) yield* this.#answers(batch, signal);
   }
 
-  /** Wait for the slot of a page. */
-  async permit(url, { maxWait = this.#options.maxWait, sign = this.#options.sign, signal, ...how } = {}) {
+  /** Wait for the slot of a page. With the Accept-Signature of a response of it, the request is signed as the page asks. */
+  async permit(url, { maxWait = this.#options.maxWait, sign = this.#options.sign, acceptSignature, signal, ...how } = {}) {
     const members = this.#members(url, how);
     if (members.as_of !== undefined) throw new TypeError('a permit is for now: asOf is for verdicts');
     const { caller, unreachable } = this.#options;
     const ends = monotonic() + checkedSeconds('maxWait', maxWait);
     const answer = await this.#converse(url, maxWait, signal, async (left) => {
-      const content = JSON.stringify(permitQuestion(url, members, left, caller, sign));
+      const content = JSON.stringify(permitQuestion(url, members, left, caller, sign, acceptSignature));
       const response = await this.#request('POST', '/v1/permits', content, answerTimeout(left), signal);
       return 'kind' in response ? response : parseAnswer(response, Date.now() / 1000);
     });
     if (answer.kind === 'granted') {
       this.#pace.learn(url, answer.interval, monotonic());
-      return new Permit(this, answer, answer, url, sign);
+      return new Permit(this, answer, answer, url, sign || acceptSignature !== undefined);
     }
     if (answer.kind === 'none' && answer.set === undefined && unreachable === 'allow') {
       return this.#open(url, answer, ends - monotonic(), signal, sign);

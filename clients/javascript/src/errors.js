@@ -42,7 +42,7 @@ export function errorFor(page, service, answer) {
       return new NotUnderstood(`${service} rejects ${page}: ${answer.sentence}`);
     default: {
       const message = `There is no verdict on ${page}: ${service} ${answer.sentence}`;
-      return answer.set === undefined ? new ServiceUnavailable(message) : new Misconfigured(`${message} ${answer.set}`);
+      return answer.set === undefined ? new ServiceUnavailable(message) : new Misconfigured(`${message} ${answer.set}`.trimEnd());
     }
   }
 }

@@ -48,6 +48,8 @@ export interface VerdictOptions extends AskingPast {
 export interface PermitOptions extends Asking {
   maxWait?: number;
   sign?: boolean;
+  /** The Accept-Signature of a response of the page: `signed` is as the page asks. */
+  acceptSignature?: string;
   signal?: AbortSignal;
 }
 
@@ -150,5 +152,11 @@ export class ServiceUnavailable extends PermitError {}
 /** What answers refuses the key, or is not a robots.txt decision service: the message says what to set. */
 export class Misconfigured extends ServiceUnavailable {}
 
-/** A fetch that requests a permit before every request, redirects included, and waits for its slot. */
-export function permittedFetch(client: Client, options?: Asking & { maxWait?: number; sign?: boolean; fetch?: typeof fetch }): typeof fetch;
+/**
+ * A fetch that requests a permit before every request, redirects included, and waits for its slot. With `sign: 'asked'`, a GET whose
+ * page answers 401, 403 or 429 with Accept-Signature is sent once more, signed as the page asks.
+ */
+export function permittedFetch(
+  client: Client,
+  options?: Asking & { maxWait?: number; sign?: boolean | 'asked'; fetch?: typeof fetch },
+): typeof fetch;

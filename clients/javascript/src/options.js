@@ -27,9 +27,10 @@ export function checkedOptions(options = {}) {
   if (!CALLER.test(caller)) {
     throw new TypeError(`Invalid caller ${JSON.stringify(caller)}: use 1 to 64 letters, digits, '.', '_', '@' and '-'`);
   }
+  if (typeof sign !== 'boolean') throw new TypeError(`sign=${JSON.stringify(sign)} is not true or false`);
   if (!['fail', 'wait', 'allow'].includes(unreachable)) {
     throw new TypeError(`unreachable=${JSON.stringify(unreachable)} is not one of 'fail', 'wait' and 'allow'`);
   }
   if (typeof log?.info !== 'function' || typeof log.warn !== 'function') throw new TypeError('log has no info() and warn()');
-  return { key, caller, maxWait: checkedSeconds('maxWait', maxWait), unreachable, sign: Boolean(sign), fetch, log, how };
+  return { key, caller, maxWait: checkedSeconds('maxWait', maxWait), unreachable, sign, fetch, log, how };
 }

@@ -22,9 +22,9 @@ export function question(url, members, left) {
 }
 
 /** The members of a question of a permit. */
-export function permitQuestion(url, members, left, caller, sign) {
+export function permitQuestion(url, members, left, caller, sign, acceptSignature) {
   const asked = { ...question(url, members, left), max_wait: rounded(left), caller };
-  return sign ? { ...asked, sign } : asked;
+  return { ...asked, ...(sign ? { sign } : {}), ...(acceptSignature === undefined ? {} : { accept_signature: acceptSignature }) };
 }
 
 /** The members of a question as a query. */

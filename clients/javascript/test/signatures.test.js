@@ -89,3 +89,40 @@ test('the pages of a browser are not signed', async () => {
   assert.deepEqual([options, 'sign' in JSON.parse(asked.asked[0].body)], [{}, false]);
   await asked.close();
 });
+
+const ASKED = 'sig1=("@authority");nonce="n";tag="web-bot-auth"';
+const NOT_SIGNED = { ...allow(0, 'p1'), signed: null, unsigned: 'not-as-asked' };
+
+for (const [what, { status = 401, method = 'GET', answers = [allow(), signed(1)], field = ASKED, times, after }] of Object.entries({
+  'a 401 that asks for a signature': { times: 2 },
+  'a 403 that asks for a signature': { status: 403, times: 2 },
+  'a 429 that asks for a signature': { status: 429, times: 2 },
+  'a redirect behind it': { times: 2, after: '/b' },
+  'one that the service cannot give': { answers: [allow(), NOT_SIGNED], times: 1 },
+  'a page without a slot': { answers: [allow(), { ...allow(), permit: null, wait: 600, retry_after: 600 }], times: 1 },
+  'a POST': { method: 'POST', times: 1 },
+  'a 404': { status: 404, times: 1 },
+  'a 401 that asks for none': { field: null, times: 1 },
+})) {
+  test(`sign: 'asked' with ${what}`, async () => {
+    const [asked, last] = [await double(...answers, allow(0, 'p2')), await site('')];
+    const refusal = [status, field === null ? {} : { 'accept-signature': field }];
+    const first = await site('', { '/a': [refusal, after === undefined ? refusal : [302, { location: last.url + after }]] });
+    const fetched = permittedFetch(new Client(asked.url, { agent: 'A', maxWait: 0 }), { sign: 'asked' });
+    await fetched(`${first.url}/a`, { method });
+    const pages = first.log.map(({ headers }) => headers);
+    assert.equal(pages.length, times);
+    assert.equal('signature' in pages[0], false);
+    if (times === 2) {
+      const questions = asked.asked.map(({ body }) => JSON.parse(body)).filter(({ url }) => url);
+      assert.deepEqual(questions.slice(0, 2).map(({ sign, accept_signature: one }) => [sign, one]), [[undefined, undefined], [undefined, ASKED]]);
+      assert.deepEqual([pages[1]['signature-input'], pages[1]['user-agent']], ['sig1=();n=1', PROFILE['User-Agent']]);
+    }
+    assert.deepEqual(last.log.map(({ headers }) => 'signature' in headers), after === undefined ? [] : [false]);
+    await Promise.all([asked, first, last].map((server) => server.close()));
+  });
+}
+
+test('a client that sends no requests is signed for or not', () => {
+  assert.throws(() => new Client('http://127.0.0.1:9', { agent: 'A', sign: 'asked' }), /sign="asked" is not true or false/);
+});

@@ -32,6 +32,9 @@ final class Answers {
 
     /** The problem of an {@code asOf} at which no version was stored. */
     private static final String NO_VERSION = "urn:robots-decisions:problem:no-version";
+
+    /** The problem of a key that may not sign, whose sentence says what to do. */
+    private static final String MAY_NOT_SIGN = "urn:robots-decisions:problem:may-not-sign";
     private static final Pattern PERMIT = Pattern.compile("[A-Za-z0-9_=-]{1,2048}(?:\\.[A-Za-z0-9_=-]{1,64})?");
     private static final Pattern REASON = Pattern.compile("[a-z_]{1,40}");
     private static final Pattern VERSION = Pattern.compile("[!-~]{1,128}");
@@ -135,6 +138,9 @@ final class Answers {
         }
         if (problem != null && (INVALID_QUESTION.contains(status) || NO_VERSION.equals(problem.get("type")))) {
             return new Answer.Invalid(status + detail);
+        }
+        if (problem != null && MAY_NOT_SIGN.equals(problem.get("type"))) {
+            return new Answer.None(said, "");
         }
         return new Answer.None(said, status >= 500 ? null : status == 401 || status == 403 ? SET_KEY : SET_URL);
     }

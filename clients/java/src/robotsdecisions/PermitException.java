@@ -26,6 +26,6 @@ public abstract sealed class PermitException extends IOException
         }
         Answer.None none = answer instanceof Answer.None told ? told : Answers.notOurs("something else");
         String message = "There is no verdict on " + page + ": " + service + " " + none.sentence();
-        return none.silent() ? new ServiceUnavailableException(message) : new MisconfiguredException(message + " " + none.advice());
+        return none.silent() ? new ServiceUnavailableException(message) : new MisconfiguredException((message + " " + none.advice()).stripTrailing());
     }
 }

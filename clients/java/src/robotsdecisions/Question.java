@@ -17,10 +17,18 @@ import java.util.Objects;
  * @param maxAge how old a copy of robots.txt may be, or null
  * @param enforce whether a page whose site refuses a purpose is disallowed, or null
  * @param explain whether a verdict explains itself in {@code members()}; not in a batch
+ * @param acceptSignature the Accept-Signature of a response of the page, which a permit is to be signed by, or null
  */
 public record Question(
-        String url, List<String> agents, List<String> purposes, String dialect, Instant asOf, Duration maxAge, boolean explain,
-        Boolean enforce) {
+        String url,
+        List<String> agents,
+        List<String> purposes,
+        String dialect,
+        Instant asOf,
+        Duration maxAge,
+        boolean explain,
+        Boolean enforce,
+        String acceptSignature) {
     public Question {
         Objects.requireNonNull(url, "url");
         agents = List.copyOf(agents);
@@ -34,40 +42,44 @@ public record Question(
     }
 
     public Question(String url) {
-        this(url, List.of(), List.of(), null, null, null, false, null);
+        this(url, List.of(), List.of(), null, null, null, false, null, null);
     }
 
     /** The page for a crawler, or null for the client's. */
     public Question(String url, String agent) {
-        this(url, agent == null ? List.of() : List.of(agent), List.of(), null, null, null, false, null);
+        this(url, agent == null ? List.of() : List.of(agent), List.of(), null, null, null, false, null, null);
     }
 
     public Question withAgents(String... agents) {
-        return new Question(url, List.of(agents), purposes, dialect, asOf, maxAge, explain, enforce);
+        return new Question(url, List.of(agents), purposes, dialect, asOf, maxAge, explain, enforce, acceptSignature);
     }
 
     public Question withPurposes(String... purposes) {
-        return new Question(url, agents, List.of(purposes), dialect, asOf, maxAge, explain, enforce);
+        return new Question(url, agents, List.of(purposes), dialect, asOf, maxAge, explain, enforce, acceptSignature);
     }
 
     public Question withEnforce(boolean enforce) {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce, acceptSignature);
     }
 
     public Question withDialect(String dialect) {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce, acceptSignature);
     }
 
     public Question withAsOf(Instant asOf) {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce, acceptSignature);
     }
 
     public Question withMaxAge(Duration maxAge) {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce, acceptSignature);
     }
 
     public Question withExplain() {
-        return new Question(url, agents, purposes, dialect, asOf, maxAge, true, enforce);
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, true, enforce, acceptSignature);
+    }
+
+    public Question withAcceptSignature(String acceptSignature) {
+        return new Question(url, agents, purposes, dialect, asOf, maxAge, explain, enforce, acceptSignature);
     }
 
     /** The question with the members of another where it has none. */
@@ -80,7 +92,8 @@ public record Question(
                 asOf == null ? other.asOf : asOf,
                 maxAge == null ? other.maxAge : maxAge,
                 explain,
-                enforce == null ? other.enforce : enforce);
+                enforce == null ? other.enforce : enforce,
+                acceptSignature);
     }
 
     /** The agent that an answer is about: of several, the one that the service names. */

@@ -119,6 +119,9 @@ final class Requests {
         if (sign) {
             members.put("sign", true);
         }
+        if (question.acceptSignature() != null) {
+            members.put("accept_signature", question.acceptSignature());
+        }
         return Json.write(members);
     }
 

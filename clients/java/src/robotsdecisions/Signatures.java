@@ -18,7 +18,7 @@ final class Signatures {
 
     private Signatures() {}
 
-    /** The fields in the answer of a permit; null if it has no signature of a GET, or one that cannot be sent. */
+    /** The fields in the answer of a permit; null without a signature, or if it cannot be sent with a GET. */
     static Map<String, String> of(Map<?, ?> members) {
         if (!(members.get("signed") instanceof Map<?, ?> signed)
                 || !"GET".equals(signed.get("method"))

@@ -183,6 +183,7 @@ public class ConformanceTest {
                 case "as_of" -> question.withAsOf(Instant.parse((String) value));
                 case "max_age" -> question.withMaxAge(duration(value));
                 case "explain" -> question.withExplain();
+                case "accept_signature" -> question.withAcceptSignature((String) value);
                 case "url", "permit", "allowed", "max_wait", "report", "release" -> question;
                 default -> throw new IllegalArgumentException(member.getKey());
             };

@@ -19,10 +19,10 @@ from robots_decisions._async.permit_client import AsyncPermitClient
 from robots_decisions._async.service import AsyncService
 from robots_decisions._io import AsyncHttp, AsyncReply
 from robots_decisions._not_http import is_not_http
-from robots_decisions.errors import MAX_WAIT, Options, Unreachable
-from robots_decisions.permits import Fields, asked_price, late, not_http, unreached
+from robots_decisions.errors import MAX_WAIT, Options, Sign, Unreachable
+from robots_decisions.permits import Fields, Slot, asked_price, late, not_http, unreached
 from robots_decisions.question import Names
-from robots_decisions.signatures import sign_request
+from robots_decisions.signatures import asked_signature, sign_request
 
 __all__ = [
     "AiohttpHttp",
@@ -109,8 +109,9 @@ class PermitMiddleware:
     includes this. Its agent is `agent`, or its User-Agent; `purpose`, `enforce`, `dialect` and `max_age` are those of
     AsyncClient. What the page answers is reported. With `unreachable="allow"`, requests are sent without a permit while
     the service is silent, with a warning, and at least a second apart for each host. With `sign`, the service signs GET
-    requests, which then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth). Raises
-    PermitError, and ValueError for invalid arguments.
+    requests, which then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth); with
+    `sign="asked"`, it signs those whose page answers 401, 403 or 429 with Accept-Signature, which are sent once more.
+    Raises PermitError, and ValueError for invalid arguments.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class PermitMiddleware:
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
-        sign: bool = False,
+        sign: Sign = False,
         http: AsyncHttp | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -141,6 +142,7 @@ class PermitMiddleware:
             max_wait=max_wait,
             unreachable=unreachable,
             sign=sign,
+            repeats=True,
             errors=_TYPES,
         )
         asked = AsyncService(service, key, http or AiohttpHttp())
@@ -162,16 +164,35 @@ class PermitMiddleware:
     ) -> aiohttp.ClientResponse:
         """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
         url = str(request.url)
-        slot = await self._service.permit(url, self._options.members_of(url, request.headers.get("User-Agent")))
-        if self._options.sign:
+        members = self._options.members_of(url, request.headers.get("User-Agent"))
+        response = await self._send(request, handler, await self._service.permit(url, members))
+        if not self._options.signs_when_asked:
+            return response
+        asked = asked_signature(request.method, response.status, response.headers)
+        if asked is None:
+            return response
+        try:
+            slot = await self._service.signed_permit(url, members, asked)
+        except BaseException:
+            response.close()
+            raise
+        if slot is None:
+            return response
+        response.close()
+        return await self._send(request, handler, slot)
+
+    async def _send(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType, slot: Slot
+    ) -> aiohttp.ClientResponse:
+        """Send the request in the slot, and report what the page answers."""
+        if self._options.signs:
             sign_request(request.method, request.headers, slot.signed)
         begun = self._monotonic()
         response = await handler(request)
         elapsed = self._monotonic() - begun
         try:
-            await self._service.report(
-                slot, response.status, response.headers.get("Retry-After"), elapsed, asked_price(response.headers, url)
-            )
+            price = asked_price(response.headers, str(request.url))
+            await self._service.report(slot, response.status, response.headers.get("Retry-After"), elapsed, price)
         except BaseException:
             response.close()
             raise

@@ -16,6 +16,9 @@ Unreachable: TypeAlias = Literal["fail", "wait", "allow"]
 """While the service is silent: fail at once, wait until `max_wait` is over, or fetch pages without a permit, at the
 client's own pace: at least a second for each host, or its last known interval."""
 
+Sign: TypeAlias = bool | Literal["asked"]
+"""Whether requests are signed; with "asked", those of pages that ask for it, which are sent once more."""
+
 
 class PermitError(Exception):
     """A page that was not fetched."""
@@ -95,13 +98,16 @@ class ErrorTypes(NamedTuple):
                 return self.unavailable(f"There is no {missing} {page}: {service} {why}")
             case NoAnswer(why=why, remedy=remedy):
                 what = str(remedy) if self.settings is None else naming(str(remedy), *self.settings)
-                return self.misconfigured(f"There is no {missing} {page}: {service} {why} {what}")
+                return self.misconfigured(f"There is no {missing} {page}: {service} {why} {what}".rstrip())
             case _:
                 raise unexpected(answer)
 
 
 class Options:
-    """What a crawler asks, and what it does with answers. Raises ValueError for invalid arguments."""
+    """What a crawler asks, and what it does with answers. `repeats`: it can send a request once more, signed.
+
+    Raises ValueError for invalid arguments.
+    """
 
     def __init__(
         self,
@@ -114,16 +120,22 @@ class Options:
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
-        sign: bool = False,
+        sign: Sign = False,
+        repeats: bool = False,
         errors: ErrorTypes | None = None,
     ) -> None:
         if unreachable not in {"fail", "wait", "allow"}:
             raise ValueError(f"unreachable={unreachable!r} is not one of 'fail', 'wait' and 'allow'")
+        known = [False, True, *(["asked"] if repeats else [])]
+        if sign not in known:
+            raise ValueError(f"sign={sign!r} is not one of {', '.join(map(repr, known))}")
         self.members: Members = asking(
             agent=agent, purpose=purpose, enforce=enforce or None, dialect=dialect, max_age=max_age
         )
         self._caller = checked_caller(caller)
-        self.sign = sign
+        self.sign = sign is True
+        self.signs_when_asked = sign == "asked"
+        self.signs = self.sign or self.signs_when_asked
         self.max_wait = checked_seconds("max_wait", max_wait)
         self.retries = unreachable == "wait"
         self.opens = unreachable == "allow"

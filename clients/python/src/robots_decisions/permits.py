@@ -99,6 +99,9 @@ def naming(text: str, key: str, url: str) -> str:
 _NO_VERSION = "urn:robots-decisions:problem:no-version"
 """The problem of an `as_of` at which no version was stored."""
 
+_MAY_NOT_SIGN = "urn:robots-decisions:problem:may-not-sign"
+"""The problem of a key that may not sign, whose sentence says what to do."""
+
 _PERMIT = re.compile(r"[A-Za-z0-9_=-]{1,2048}(?:\.[A-Za-z0-9_=-]{1,64})?")
 _KEY = re.compile(r"[!-~]{1,512}")
 _CALLER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
@@ -251,11 +254,23 @@ def question(url: str, members: Members, left: float) -> dict[str, object]:
     return {"url": without_credentials(url), **members, "wait": wait}
 
 
-def permit_question(url: str, members: Members, left: float, caller: str, *, sign: bool = False) -> dict[str, object]:
+def permit_question(
+    url: str,
+    members: Members,
+    left: float,
+    caller: str,
+    *,
+    sign: bool = False,
+    accept_signature: str | None = None,
+) -> dict[str, object]:
     """The JSON to POST to PATH."""
     most = round(min(max(left, 0.0), MAX_PERMIT_WAIT), 3)
     asked = {**question(url, members, left), "max_wait": most, "caller": caller}
-    return {**asked, "sign": True} if sign else asked
+    if sign:
+        asked["sign"] = True
+    if accept_signature is not None:
+        asked["accept_signature"] = accept_signature
+    return asked
 
 
 def headers(key: str | None) -> dict[str, str]:
@@ -334,6 +349,8 @@ def parse_failure(status: int, fields: Fields, message: object) -> Failure | Non
     kind = message.get("type") if isinstance(message, dict) else None
     if problem and (status in _INVALID_QUESTION or kind == _NO_VERSION):
         return InvalidQuestion(f"{status}{said}")
+    if kind == _MAY_NOT_SIGN:
+        return NoAnswer(f"answers {status}{said}", "")
     remedy = None if status >= 500 else SET_KEY if status in {401, 403} else SET_URL
     return NoAnswer(f"answers {status}{said}", remedy)
 

@@ -8,6 +8,7 @@ PermitAdapter("http://127.0.0.1:8080").mount(session)
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import requests
@@ -19,10 +20,10 @@ from robots_decisions._io import Http, Reply
 from robots_decisions._not_http import causes, is_not_http
 from robots_decisions._sync.permit_client import PermitClient
 from robots_decisions._sync.service import Service
-from robots_decisions.errors import MAX_WAIT, Options, Unreachable
-from robots_decisions.permits import UNASKED, VERSION, Fields, Open, asked_price, late, not_http, unreached
+from robots_decisions.errors import MAX_WAIT, Options, Sign, Unreachable
+from robots_decisions.permits import UNASKED, VERSION, Fields, Open, Slot, asked_price, late, not_http, unreached
 from robots_decisions.question import Names
-from robots_decisions.signatures import sign_request
+from robots_decisions.signatures import asked_signature, sign_request
 
 __all__ = [
     "UNASKED",
@@ -118,7 +119,8 @@ class PermitAdapter(BaseAdapter):
     are those of Client. What the page answers is reported. With `unreachable="allow"`, requests are sent without a
     permit while the service is silent, at least a second apart for each host; a warning and the response's attribute
     UNASKED say so. With `sign`, the service signs GET requests, which then have the User-Agent and From of the agent's
-    profile, if it can (Web Bot Auth). Its attribute VERSION is the id of the robots.txt that decided. Raises
+    profile, if it can (Web Bot Auth); with `sign="asked"`, it signs those whose page answers 401, 403 or 429 with
+    Accept-Signature, which are sent once more. Its attribute VERSION is the id of the robots.txt that decided. Raises
     PermitError, and ValueError for invalid arguments.
     """
 
@@ -136,7 +138,7 @@ class PermitAdapter(BaseAdapter):
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
-        sign: bool = False,
+        sign: Sign = False,
         http: Http | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -152,6 +154,7 @@ class PermitAdapter(BaseAdapter):
             max_wait=max_wait,
             unreachable=unreachable,
             sign=sign,
+            repeats=True,
             errors=_TYPES,
         )
         asked = Service(service, key, http or RequestsHttp())
@@ -174,11 +177,31 @@ class PermitAdapter(BaseAdapter):
         url = request.url or ""
         agent = request.headers.get("User-Agent")
         members = self._options.members_of(url, agent.decode("latin-1") if isinstance(agent, bytes) else agent)
-        slot = self._service.permit(url, members)
-        if self._options.sign:
+        send = partial(self._adapter.send, request, *arguments, **options)
+        response = self._send(request, send, self._service.permit(url, members))
+        if not self._options.signs_when_asked:
+            return response
+        asked = asked_signature(request.method or "", response.status_code, response.headers)
+        if asked is None:
+            return response
+        try:
+            slot = self._service.signed_permit(url, members, asked)
+        except BaseException:
+            response.close()
+            raise
+        if slot is None:
+            return response
+        response.close()
+        return self._send(request, send, slot)
+
+    def _send(
+        self, request: requests.PreparedRequest, send: Callable[[], requests.Response], slot: Slot
+    ) -> requests.Response:
+        """Send the request in the slot, and report what the page answers."""
+        if self._options.signs:
             sign_request(request.method or "", request.headers, slot.signed)
         begun = self._monotonic()
-        response = self._adapter.send(request, *arguments, **options)
+        response = send()
         if isinstance(slot, Open):
             setattr(response, UNASKED, True)
         elif slot.version is not None:
@@ -190,7 +213,7 @@ class PermitAdapter(BaseAdapter):
                 response.status_code,
                 response.headers.get("Retry-After"),
                 elapsed,
-                asked_price(response.headers, url),
+                asked_price(response.headers, request.url or ""),
             )
         except BaseException:
             response.close()

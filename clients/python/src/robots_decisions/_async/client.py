@@ -154,11 +154,15 @@ class AsyncClient:
         enforce: bool | None = None,
         dialect: str | None = None,
         max_age: float | None = None,
+        accept_signature: str | None = None,
     ) -> AsyncIterator[Permit]:
-        """Wait for the slot of a page. What is reported to the permit is sent to the service at the end."""
+        """Wait for the slot of a page. What is reported to the permit is sent to the service at the end.
+
+        With the Accept-Signature of a response of the page, `signed` is as the page asks.
+        """
         own = asking(agent=agent, purpose=purpose, enforce=enforce, dialect=dialect, max_age=max_age)
         wait = None if max_wait is None else checked_seconds("max_wait", max_wait)
-        slot = await self._permits.permit(url, self._members(url, own), wait)
+        slot = await self._permits.permit(url, self._members(url, own), wait, accept_signature=accept_signature)
         permit = Permit(slot, self._permits.monotonic)
         try:
             yield permit

@@ -69,17 +69,32 @@ class PermitClient:
         self._flush()
         self._service.close()
 
-    def permit(self, url: str, members: Members, max_wait: float | None = None) -> Slot:
-        """Wait for the slot of a page; if interrupted, release it. Raise PermitError without one."""
+    def permit(
+        self, url: str, members: Members, max_wait: float | None = None, *, accept_signature: str | None = None
+    ) -> Slot:
+        """Wait for the slot of a page; if interrupted, release it. Raise PermitError without one.
+
+        `accept_signature` is that of a response of the page, which is signed as it asks.
+        """
         options = self._options
         wait = options.max_wait if max_wait is None else max_wait
         ends = self.monotonic() + wait
-        answer = self.answer(url, members, wait, retry=options.retries)
+        answer = self.answer(url, members, wait, retry=options.retries, accept_signature=accept_signature)
         if isinstance(answer, Granted):
             return answer
         if isinstance(answer, NoAnswer) and answer.remedy is None and options.opens:
             return self._open(url, answer, ends - self.monotonic())
         raise options.errors.error(url, self._service.url, answer)
+
+    def signed_permit(self, url: str, members: Members, accept_signature: str) -> Granted | None:
+        """The slot in which a page is fetched once more, signed as it asks; None, without a slot, if it cannot be."""
+        answer = self.answer(url, members, self._options.max_wait, accept_signature=accept_signature)
+        if not isinstance(answer, Granted):
+            return None
+        if answer.signed is None:
+            self.release(answer)
+            return None
+        return answer
 
     def verdict(self, url: str, members: Members, *, explain: bool = False) -> Verdict:
         """The verdict on a page, without a slot. Wait while the service is busy. Raise PermitError without one."""
@@ -98,14 +113,27 @@ class PermitClient:
             return answer
         raise options.errors.error(url, self._service.url, answer)
 
-    def answer(self, url: str, members: Members, max_wait: float, *, retry: bool = False, waiting: int = 0) -> Answer:
+    def answer(
+        self,
+        url: str,
+        members: Members,
+        max_wait: float,
+        *,
+        retry: bool = False,
+        waiting: int = 0,
+        accept_signature: str | None = None,
+    ) -> Answer:
         """The end of `permit_conversation`; if interrupted, release the slot. `waiting` more requests wait for the
         same."""
 
+        options = self._options
+
         def ask(left: float) -> Answer:
-            content = encode(permit_question(url, members, left, self._options.caller, sign=self._options.sign))
+            asked = permit_question(
+                url, members, left, options.caller, sign=options.sign, accept_signature=accept_signature
+            )
             try:
-                response = self._service.request("POST", PATH, content, answer_timeout(left))
+                response = self._service.request("POST", PATH, encode(asked), answer_timeout(left))
             except Unavailable as error:
                 return error.failure
             return parse_answer(response.status, response.fields, response.body, self._clock())

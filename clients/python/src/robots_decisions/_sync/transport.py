@@ -9,10 +9,10 @@ from typing import Any, Generic, Protocol, TypeVar
 from robots_decisions._sync.http import LibraryHttp
 from robots_decisions._sync.permit_client import PermitClient
 from robots_decisions._sync.service import Service
-from robots_decisions.errors import MAX_WAIT, ErrorTypes, Options, Unreachable
-from robots_decisions.permits import UNASKED, VERSION, Open, asked_price
+from robots_decisions.errors import MAX_WAIT, ErrorTypes, Options, Sign, Unreachable
+from robots_decisions.permits import UNASKED, VERSION, Open, Slot, asked_price
 from robots_decisions.question import Names
-from robots_decisions.signatures import sign_request
+from robots_decisions.signatures import asked_signature, sign_request
 
 
 class Request(Protocol):
@@ -71,8 +71,9 @@ class Permits(Generic[SentT, ReceivedT]):
     `max_age` are those of Client. What the page answers is reported, and an unused slot is released. With
     `unreachable="allow"`, requests are sent without a permit while the service is silent, at least a second apart for
     each host; a warning and the response extension UNASKED say so. With `sign`, the service signs GET requests, which
-    then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth). The extension VERSION is the id
-    of the robots.txt that decided. Raises PermitError, and ValueError for invalid arguments.
+    then have the User-Agent and From of the agent's profile, if it can (Web Bot Auth); with `sign="asked"`, it signs
+    those whose page answers 401, 403 or 429 with Accept-Signature, which are sent once more. The extension VERSION is
+    the id of the robots.txt that decided. Raises PermitError, and ValueError for invalid arguments.
     """
 
     library: ModuleType
@@ -93,7 +94,7 @@ class Permits(Generic[SentT, ReceivedT]):
         caller: str | None = None,
         max_wait: float = MAX_WAIT,
         unreachable: Unreachable = "fail",
-        sign: bool = False,
+        sign: Sign = False,
         service_transport: Transport[SentT, ReceivedT] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -108,6 +109,7 @@ class Permits(Generic[SentT, ReceivedT]):
             max_wait=max_wait,
             unreachable=unreachable,
             sign=sign,
+            repeats=True,
             errors=self.error_types,
         )
         asked = Service(service, key, self.http(service_transport))
@@ -123,8 +125,26 @@ class Permits(Generic[SentT, ReceivedT]):
     def handle_request(self, request: SentT) -> ReceivedT:
         """Wait for the slot and send the request. Raise PermitError if it must not be sent."""
         url = str(request.url)
-        slot = self._service.permit(url, self._options.members_of(url, request.headers.get("User-Agent")))
-        if self._options.sign:
+        members = self._options.members_of(url, request.headers.get("User-Agent"))
+        response = self._send(request, url, self._service.permit(url, members))
+        if not self._options.signs_when_asked:
+            return response
+        asked = asked_signature(request.method, response.status_code, response.headers)
+        if asked is None:
+            return response
+        try:
+            slot = self._service.signed_permit(url, members, asked)
+        except BaseException:
+            response.close()
+            raise
+        if slot is None:
+            return response
+        response.close()
+        return self._send(request, url, slot)
+
+    def _send(self, request: SentT, url: str, slot: Slot) -> ReceivedT:
+        """Send the request in the slot, and report what the page answers."""
+        if self._options.signs:
             sign_request(request.method, request.headers, slot.signed)
         begun = self._monotonic()
         try:
