@@ -87,6 +87,12 @@ async def _error(client: Client, tool: str, **arguments: Any) -> str:
     return content.text
 
 
+async def test_server_says_its_version(connect_stdio: Connect) -> None:
+    async with connect_stdio() as client:
+        assert client.server_info is not None
+        assert client.server_info.version == "sources"
+
+
 async def test_page_is_decided_reserved_fetched_and_reported(connect: Connect) -> None:
     async with connect() as client, serve(Site(ROBOTS), host=new_address()) as origin:
         page = f"{origin.url}/page"

@@ -6,6 +6,7 @@ create_server("http://127.0.0.1:8080", agent="ExampleBot").run("stdio")
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta, timezone
+from importlib.metadata import PackageNotFoundError, version
 from inspect import getdoc
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeAlias
@@ -209,6 +210,7 @@ def create_server(
     server: MCPServer[_Asking] = MCPServer(
         "robots-decisions",
         title="robots.txt decisions",
+        version=_version(),
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
         log_level="WARNING",
@@ -226,6 +228,14 @@ def create_server(
         uri = f"robots-dialect://{name}"
         server.add_resource(TextResource(uri=uri, name=name, description=_DIALECT, text=meaning))
     return server
+
+
+def _version() -> str:
+    """That of the package, if it is installed."""
+    try:
+        return version("robots-decisions")
+    except PackageNotFoundError:
+        return "sources"
 
 
 async def may_fetch(context: _Context, url: _Url, purposes: _Purposes = None) -> PageVerdict:
