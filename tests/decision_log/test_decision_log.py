@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -275,30 +276,37 @@ def test_a_sink_of_another_name_is_refused(monkeypatch: pytest.MonkeyPatch, valu
         Settings.read()
 
 
-def test_a_file_that_cannot_be_opened_stops_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "closed").mkdir(mode=0o500)
-    (tmp_path / "read-only").touch(mode=0o400)
+def test_a_file_that_cannot_be_opened_stops_the_start(monkeypatch: pytest.MonkeyPatch, open_folder: Path) -> None:
+    (open_folder / "file").touch()
+    (open_folder / "closed").mkdir(mode=0o500)
+    (open_folder / "read-only").touch(mode=0o400)
     with socket.socket(socket.AF_UNIX) as server, ExitStack() as stack:
-        server.bind(str(tmp_path / "socket"))
-        stack.enter_context(without_rights_of_root(tmp_path))
+        server.bind(str(open_folder / "socket"))
+        stack.enter_context(without_rights_of_root(open_folder))
         for name, reason in {
             "": "it cannot be opened: Is a directory",
-            "missing/log": f"its directory {tmp_path}/missing does not exist",
+            "missing/log": f"its directory {open_folder}/missing does not exist",
             "file/log": "it cannot be opened: Not a directory",
-            "closed/log": f"no file can be made in {tmp_path}/closed",
+            "closed/log": f"no file can be made in {open_folder}/closed",
             "read-only": "it cannot be opened: Permission denied",
             "socket": "it cannot be opened: No such device or address",
         }.items():
-            path = tmp_path / name
+            path = open_folder / name
             monkeypatch.setenv("DECISION_LOG", str(path))
             with pytest.raises(BadSetting, match=re.escape(f"DECISION_LOG={path} is invalid: {reason}.")):
                 Settings.read()
-    os.mkfifo(tmp_path / "fifo")
+    os.mkfifo(open_folder / "fifo")
     for name in ("file", "new", "fifo"):
-        monkeypatch.setenv("DECISION_LOG", str(tmp_path / name))
-        assert Settings.read().decision_log == str(tmp_path / name)
-    assert not (tmp_path / "new").exists()
+        monkeypatch.setenv("DECISION_LOG", str(open_folder / name))
+        assert Settings.read().decision_log == str(open_folder / name)
+    assert not (open_folder / "new").exists()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that another user may reach. One in pytest's own is not: each session that starts closes that of all."""
+    with TemporaryDirectory() as name:
+        yield Path(name)
 
 
 @contextmanager
@@ -307,12 +315,8 @@ def without_rights_of_root(directory: Path) -> Iterator[None]:
     if os.getuid() != 0:
         yield
         return
-    folders = [parent for parent in directory.parents if parent.stat().st_mode & 0o001 == 0]
-    modes = [folder.stat().st_mode for folder in folders]
     for path in (directory, *directory.iterdir()):
         os.chown(path, _NOBODY, -1)
-    for folder, mode in zip(folders, modes, strict=True):
-        folder.chmod(mode | 0o001)
     # The real one too: os.access asks for it.
     os.setresgid(_NOBODY, _NOBODY, 0)
     os.setresuid(_NOBODY, _NOBODY, 0)
@@ -321,5 +325,3 @@ def without_rights_of_root(directory: Path) -> Iterator[None]:
     finally:
         os.setresuid(0, 0, 0)
         os.setresgid(0, 0, 0)
-        for folder, mode in zip(folders, modes, strict=True):
-            folder.chmod(mode)

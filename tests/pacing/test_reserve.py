@@ -169,10 +169,11 @@ async def test_callers_have_equal_shares_of_what_is_ahead(pace: RedisPacer) -> N
 
 
 async def test_a_newcomer_is_served_behind_what_is_booked(pace: RedisPacer) -> None:
-    many = [await given(pace, SlotRequest(KEY, SECOND, "many", max_wait=3600)) for _ in range(100)]
-    assert offsets(many) == list(range(100))
-    single = await given(pace, SlotRequest(KEY, SECOND, "single", max_wait=3600))
-    assert offsets([many[0], single]) == [0, 100]
+    # With slots a second apart, a machine that stalls between the first calls leaves a gap.
+    many = [await given(pace, SlotRequest(KEY, SLOW, "many", max_wait=3600)) for _ in range(100)]
+    assert offsets(many) == list(range(0, 1000, 10))
+    single = await given(pace, SlotRequest(KEY, SLOW, "single", max_wait=3600))
+    assert offsets([many[0], single]) == [0, 1000]
 
 
 async def test_a_near_gap_is_open_to_all_callers(pace: RedisPacer) -> None:
