@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, islice
 from typing import Final, NamedTuple
 
 from app.archive.archive import SEEN_EVERY, Archive
@@ -224,16 +224,15 @@ class ArchiveWriter:
             most, held = max(self._bytes.items(), key=lambda it: it[1], default=("", 0))
             if most == pending.caller or held <= self._bytes[pending.caller] + pending.size:
                 return False
-            of_most = (
-                at
-                for at in range(len(self._waiting) - 1, self._under_way - 1, -1)
-                if not self._waiting[at].is_copy and self._waiting[at].caller == most
-            )
+            # Some 7,000 fit into 16 MiB: to search them takes 0.3 ms at worst, so no line is kept for each caller. They are
+            # not asked for by number, since a deque looks for that from its nearer end.
+            movable = islice(reversed(self._waiting), len(self._waiting) - self._under_way)
+            of_most = (at for at, it in enumerate(movable, 1) if not it.is_copy and it.caller == most)
             at = next(of_most, None)
             if at is None:
                 return False
-            displaced = self._waiting[at]
-            del self._waiting[at]
+            displaced = self._waiting[-at]
+            del self._waiting[-at]
             self._hold(displaced, -1)
             self._lose(displaced.span, _TOO_SLOW)
         return True

@@ -280,6 +280,7 @@ def _without_overlaps(periods: Iterable[Version]) -> Iterator[Version]:
 
 
 def _bounded(versions: Sequence[Version]) -> History:
+    # Searched from the start for each version that goes: there are VERSIONS, and one or two more come at a time.
     kept = list(versions)
     while len(kept) > VERSIONS or _size(kept) > HISTORY_BYTES:
         kept = _shorter(kept)
