@@ -224,8 +224,8 @@ class ArchiveWriter:
             most, held = max(self._bytes.items(), key=lambda it: it[1], default=("", 0))
             if most == pending.caller or held <= self._bytes[pending.caller] + pending.size:
                 return False
-            # Some 7,000 fit into 16 MiB: to search them takes 0.3 ms at worst, so no line is kept for each caller. They are
-            # not asked for by number, since a deque looks for that from its nearer end.
+            # Some 7,000 fit into 16 MiB, and to search them takes 0.3 ms at worst, so that no line is kept for each
+            # caller. They are not asked for by number, since a deque looks for that from its nearer end.
             movable = islice(reversed(self._waiting), len(self._waiting) - self._under_way)
             of_most = (at for at, it in enumerate(movable, 1) if not it.is_copy and it.caller == most)
             at = next(of_most, None)
