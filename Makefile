@@ -13,7 +13,7 @@ new_venv = test -x $(1)/bin/python || { $(PYTHON) -c 'import sys; sys.version_in
 # A user's settings of pip must not lead it out of these environments.
 unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 
-.PHONY: help run demo test test-tools test-newest test-engines lint docs generate screenshot bench fuzz sanitize mutants soak wheels sbom image-check deploy-check release release-check lock clean again
+.PHONY: help run demo test test-tools test-newest test-engines lint docs generate screenshot dashboard bench fuzz sanitize mutants soak wheels sbom image-check deploy-check release release-check lock clean again
 
 help: ## these targets
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -69,6 +69,9 @@ generate: $(VENV)/.dev ## openapi.json, and the README of the chart
 screenshot: $(VENV)/.dev ## the picture of the page in README.md, taken from the page itself
 	@sh tests/browser/install-chromium.sh
 	PYTHONPATH=. $(BIN)/python -m tests.docs.screenshot docs/page.png
+
+dashboard: $(VENV)/.dev ## the picture of the dashboard, from a real Prometheus that scrapes two services for three minutes
+	PYTHONPATH=. $(BIN)/python -m tests.docs.dashboard docs/reference/dashboard.png
 
 # The modules of tests/bench that measure; each says what, and which ARGS it takes. engines runs in its own environment.
 BENCHES := bulk capacity core crawl crowd evidence hostile http pace pauses polite versus
