@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, NoReturn
 
+import psutil
+
 from app.__main__ import COMMANDS, module_of
 from tests.faults.process import LISTENING, PATIENCE, STARTED
 from tests.operator_token import TOKEN_FILE
@@ -109,6 +111,11 @@ class ForkedService:
     def log(self) -> str:
         """What it has logged so far."""
         return self._log.read_text()
+
+    def cpu(self) -> float:
+        """The CPU seconds that it has taken."""
+        times = psutil.Process(self._process.pid).cpu_times()
+        return float(times.user + times.system)
 
     def die(self) -> None:
         """Let it end as by `kill -9`."""

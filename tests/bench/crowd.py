@@ -3,8 +3,9 @@
 Each crowd crawls a site of its own for CROWD_SECONDS, from PROCESSES processes; all that are named run at once, so that
 other load affects them alike. A row says how many calls a page took, the share of the pace that was used, how many
 pages the workers that had the fewest and the most got, the longest wait for one in intervals, the share of the first
-key, the wait of a newcomer that comes after a third of the time, and slots that are too close. The last line is the CPU
-time of the store for a page, what of it is in scripts, and what the store takes when nobody asks.
+key, the wait of a newcomer that comes after a third of the time, and slots that are too close. The last lines are the
+CPU time of the services and of the store for a page, what of the latter is in scripts, and what the store takes when
+nobody asks.
 
 With CROWD_FAULTS=1, `kill -9` ends one of three services after a third of the time, and the master of the store after
 two thirds: a replica takes over.
@@ -109,7 +110,7 @@ async def work(
     dice, parts = Random(name + page), [urlsplit(url) for url in urls]
     await asyncio.sleep(late)
     streams, number, used = None, 0, 0.0
-    entry: list[Any] = [name, time.time(), 0, 0.0, 0.0]
+    entry: list[Any] = [name, time.time(), 0, 0.0]
     found.append(entry)
     while True:
         caller = f"{name}.{number}" if number else name
@@ -126,9 +127,9 @@ async def work(
         entry[2] += 1
         if answer.get("permit"):
             go = datetime.fromisoformat(answer["go_at"]).timestamp()
-            entry[3:] = [go, answer["interval"]]
+            entry[3] = go
             await asyncio.sleep(max(0.0, go - time.time()) + TRIP)
-            entry = [name, time.time(), 0, 0.0, 0.0]
+            entry = [name, time.time(), 0, 0.0]
             found.append(entry)
             number += crowd.invented
         elif dice.random() < crowd.quits:
@@ -163,17 +164,16 @@ def row(name: str, crowd: Crowd, sites: Sequence[Sequence[Sequence[Any]]], begun
     warm = begun + (end - begun) / 6
     close = 0
     for found in sites:
-        goes = sorted((go, interval) for _, _, _, go, interval in found if go)
-        close += sum(later < go + interval - TICK for (go, interval), (later, _) in pairwise(goes))
+        goes = sorted(go for *_, go in found if go)
+        close += sum(later < go + crowd.interval - TICK for go, later in pairwise(goes))
     entries = [(f"{who} {site}", *rest) for site, found in enumerate(sites) for who, *rest in found]
-    goes = [go for *_, go, _ in entries if go]
-    counted = [who for who, _, _, go, _ in entries if warm <= go < end]
+    counted = [who for who, _, _, go in entries if warm <= go < end]
     pages = max(1, len(counted))
-    calls = sum(calls for _, asked, calls, _, _ in entries if asked >= warm)
-    waits = [(min(go, end) if go else end) - asked for _, asked, _, go, _ in entries if asked >= warm]
+    calls = sum(calls for _, asked, calls, _ in entries if asked >= warm)
+    waits = [(min(go, end) if go else end) - asked for _, asked, _, go in entries if asked >= warm]
     by_worker = Counter({who: 0 for who, *_ in entries})
     by_worker.update(counted)
-    new = [go - asked for who, asked, _, go, _ in entries if who.startswith("k0-wnew") and go][:1]
+    new = [go - asked for who, asked, _, go in entries if who.startswith("k0-wnew") and go][:1]
     cells = [
         name,
         f"{calls / pages:.2f}",
@@ -182,7 +182,7 @@ def row(name: str, crowd: Crowd, sites: Sequence[Sequence[Sequence[Any]]], begun
         f"{max(waits, default=0) / crowd.interval:.0f}",
         f"{sum(who.startswith('k0-') for who in counted) / pages:.2f}" if len(crowd.keys) > 1 else "",
         f"{new[0] / crowd.interval:.0f}" if new else "",
-        f"{close} of {len(goes)}",
+        f"{close} of {sum(1 for *_, go in entries if go)}",
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -222,13 +222,14 @@ async def main(names: Sequence[str]) -> None:
         client = connect(store_url)
         assert isinstance(client, Redis)
         stack.push_async_callback(client.aclose)
-        await crawl(names, pages, keys, urls, client, [services[-1].die, *kills] if FAULTS else [])
+        await crawl(names, pages, keys, services, urls, client, [services[-1].die, *kills] if FAULTS else [])
 
 
 async def crawl(
     names: Sequence[str],
     pages: dict[str, list[str]],
     keys: Sequence[str],
+    services: Sequence[ForkedService],
     urls: Sequence[str],
     client: Redis,
     kills: Sequence[Callable[[], None]],
@@ -262,6 +263,7 @@ async def crawl(
     await asyncio.sleep(IDLE)
     idle = (await cpu() - idle) / IDLE
     begun, spent, (scripts, runs) = time.time(), await cpu(), await scripts_of(client)
+    served = sum(service.cpu() for service in services)
     outputs = asyncio.gather(*(process.communicate(b"go\n") for process in processes))
     for kill in kills:
         await asyncio.sleep(SECONDS / 3)
@@ -280,6 +282,8 @@ async def crawl(
         return
     given = max(1, sum(1 for entries in found.values() for entry in entries if entry[3]))
     spent, (later, later_runs) = await cpu() - spent, await scripts_of(client)
+    served = sum(service.cpu() for service in services) - served
+    print(f"CPU of the services for a page: {served / given * 1e6:.0f} us")
     print(f"CPU of the store for a page: {spent / given * 1e6:.0f} us, of which")
     in_scripts = (later - scripts) * 1e6
     print(f"- scripts: {in_scripts / given:.0f}, {in_scripts / max(1, later_runs - runs):.0f} each")
