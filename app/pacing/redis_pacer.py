@@ -130,6 +130,8 @@ def _numbers(*names: str) -> dict[str, int]:
     return {f"ARG_{name.upper()}": number for number, name in enumerate((*StateArguments._fields, *names), 1)}
 
 
+_OF_RESERVE, _OF_OUTCOME = _numbers(*ReserveArguments._fields, "windows"), _numbers(*OutcomeArguments._fields)
+
 _RESERVE = Script.load(
     __package__,
     "state.lua",
@@ -147,9 +149,9 @@ _RESERVE = Script.load(
     MAX_ACTIVE=MAX_ACTIVE,
     MAX_OWN=MAX_OWN,
     LONGEST_RETRY=LONGEST_RETRY,
-    **_numbers(*ReserveArguments._fields, "windows"),
+    **_OF_RESERVE,
 )
-_OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua", **_numbers(*OutcomeArguments._fields))
+_OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua", **_OF_OUTCOME)
 
 _BUDGET = 3
 

@@ -136,7 +136,7 @@ class AnswerEncoder:
 
     def _members(self, decision: Decision, row: _Row, file: _File, fields: Sequence[str] | None) -> _Members:
         members = row.members.copy() if fields is None else row.only(fields)
-        if not members.keys().isdisjoint(_APART):
+        if fields is None or not _APART.isdisjoint(fields):
             self._fill(members, decision, file)
         if decision.edge is not None and (fields is None or "edge" in fields):
             members["edge"] = _edge(decision.edge)
