@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.api.service import Service, running
+from tests.cli.command import run
 from tests.engines import Node, node
 from tests.faults.process import process
 from tests.faults.until import until
 from tests.origins import LoopbackOrigin, serve, text
-from tests.service_process import started
 
 OLD, NEW = "old password", "new password"
 CALLERS = 4
@@ -159,15 +159,15 @@ async def test_workers_use_the_new_password_after_sighup(tmp_path: Path) -> None
         ({"REDIS_URL": "redis://127.0.0.1:1", "REDIS_PASSWORD_FILE": "{}/empty"}, "/empty is invalid: it is empty"),
     ],
 )
-def test_a_password_file_that_cannot_be_used_stops_the_start(
+async def test_a_password_file_that_cannot_be_used_stops_the_start(
     settings: dict[str, str], reason: str, tmp_path: Path
 ) -> None:
     (tmp_path / "password").write_text("the-secret")
     (tmp_path / "empty").touch()
     chosen = {"REDIS_PASSWORD_FILE": "{}/password", **settings}
-    with started(**{name: value.format(tmp_path) for name, value in chosen.items()}) as service:
-        service.process.communicate()
-    assert service.process.returncode != 0
-    assert reason in service.output
-    assert "Traceback" not in service.output
-    assert "secret" not in service.output
+    ended = await run(settings={name: value.format(tmp_path) for name, value in chosen.items()})
+    assert ended.code != 0
+    output = ended.out + ended.err
+    assert reason in output
+    assert "Traceback" not in output
+    assert "secret" not in output
