@@ -135,6 +135,8 @@ FAULTS = [
     Fault("agent-misspelt", b"User-agent: GPT-Bot\nDisallow: /x", 1, "No crawler 'GPT-Bot'", "User-agent: GPTBot"),
     Fault("agent-in-two-groups", b"User-agent: a\nAllow: /x\n\nUser-agent: A\nAllow: /y", 4, "Line 1 names 'A', too"),
     Fault("rule-before-agent", b"Disallow: /x", 1, "'User-agent: *' above it", "User-agent: *\nDisallow: /x"),
+    # Crawlers of the draft of 1996 obey the first group for all alone.
+    Fault("rule-before-agent", b"Disallow: /x\n\nUser-agent: *\nDisallow: /y", 1, "Move it below"),
     Fault("member-before-agent", b"Crawl-delay: 5\nUser-agent: *\nDisallow: /x", 1, "Move it below"),
     Fault("member-before-agent", b"Content-Usage: train-ai=n\n\nUser-agent: *\nDisallow: /x", 1, "no crawler obeys"),
     Fault(
@@ -174,6 +176,8 @@ FAULTS = [
     Fault("regular-expression", _rules("Disallow: ^/a/.*\\.php$"), 3, "expression", "Disallow: /a/*.php$"),
     Fault("regular-expression", _rules("Disallow: \\.php$"), 3, "expression", "Disallow: *.php$"),
     Fault("regular-expression", _rules("Disallow: /[0-9]+/"), 3, "no other wildcards than '*'"),
+    Fault("regular-expression", _rules("Disallow: /.+"), 3, "no other wildcards than '*'"),  # all but the home page
+    Fault("regular-expression", _rules("Disallow: ^/a.+\\.php$"), 3, "no other wildcards than '*'"),
     Fault("regular-expression", _rules("Disallow: /(a|b)/"), 3, "expression"),
     Fault("several-paths-in-one-line", _rules("Disallow: /a, /b"), 3, "has one path", "Disallow: /a\nDisallow: /b"),
     Fault("several-paths-in-one-line", _rules("Disallow: /a /b"), 3, "has one path", "Disallow: /a\nDisallow: /b"),
@@ -225,6 +229,8 @@ FAULTS = [
     Fault("sitemap-not-absolute", b"Sitemap: www.h/s.xml", 1, "", "Sitemap: https://www.h/s.xml"),
     Fault("sitemap-not-absolute", b"Sitemap: /s.xml", 1, "", "Sitemap: https://h/s.xml", site="https://h"),
     Fault("sitemap-not-absolute", b"Sitemap: http://h i/s", 1, "with scheme and host"),
+    Fault("sitemap-not-absolute", b"Sitemap: http//h.e/s.xml", 1, "with scheme and host", site="https://h.e"),
+    Fault("sitemap-not-absolute", b"Sitemap: https/h.e/s.xml", 1, "with scheme and host", site="https://h.e"),
     Fault(
         "sitemap-not-absolute",
         b"Sitemap: http://h/a http://h/b",

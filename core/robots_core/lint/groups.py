@@ -28,10 +28,13 @@ def rule_before_agent(file: CheckedFile) -> Iterator[Warned]:
     line_text = directive(key, value)
     # To close everything to every crawler would be too much where another one's group was meant.
     closes = any(rule.key is Key.DISALLOW and EVERYTHING.fullmatch(rule.value) for rule in rules)
-    instead = None if closes or line_text is None else f"User-agent: *\n{line_text}"
+    # A second group for all crawlers would take the place of the first for those of the draft of 1996.
+    first = next((agent.line for agent in file.agents if agent.token == STAR), None)
+    instead = None if closes or line_text is None or first is not None else f"User-agent: *\n{line_text}"
     more = "" if len(rules) == 1 else f" or the {f'{len(rules) - 1} rules' if len(rules) > 2 else 'rule'} below it"
     message = f"{name_of(key)} is above the first User-agent line, so no crawler obeys it{more}."
-    yield Warned(line, f"{message} Put 'User-agent: *' above it.", instead)
+    mend = "Put 'User-agent: *' above it." if first is None else f"Move it below the 'User-agent: *' of line {first}."
+    yield Warned(line, f"{message} {mend}", instead)
 
 
 def member_before_agent(file: CheckedFile) -> Iterator[Warned]:

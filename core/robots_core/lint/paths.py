@@ -34,7 +34,7 @@ _FILE_TYPE: Final = re.compile(
 _ESCAPED: Final = re.compile(r"\\(?:[.?/()\[\]{}+*$^|-]|[dws][+*{])")
 _RANGES: Final = ("0-9", "1-9", "a-z", "A-Z", "a-f", "A-F")
 _LONGEST_SET: Final = 40
-_ANY: Final = re.compile(r"\(\.[*+]\??\)|\.[*+]\??")
+_ANY: Final = re.compile(r"\(\.\*\??\)|\.\*\??")  # '.+' has no equivalent: '/.+' is all but the home page
 _LITERAL: Final = re.compile(r"\\([./?(){}|+-])")
 
 

@@ -70,6 +70,8 @@ def _absolute(value: str, site: str | None) -> str | None:
         return f"https://{value.removeprefix('//')}"
     if site is None or not value or any(char.isspace() for char in value) or ":" in value:
         return None
+    if value.lower().startswith(("http/", "https/")):  # a scheme without its colon
+        return None
     return f"{site}/{value.removeprefix('/')}"
 
 
