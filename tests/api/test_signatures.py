@@ -1,5 +1,6 @@
 """`sign` in `POST /v1/permits`: no signature without an allow, a slot, a key, and the right to it."""
 
+import asyncio
 import base64
 import json
 import os
@@ -11,7 +12,7 @@ from datetime import datetime
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -19,16 +20,19 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from http_message_signatures import HTTPMessageVerifier, MappingKeyResolver
 from http_message_signatures.algorithms import ED25519
 
-from app.auth.keys import new_key
+from app.auth.keys import Scope, new_key
 from app.identity.keys import thumbprint
+from app.pacing.permits import Unsigned
+from robots_core.robots.verdict import Permission, Reason
 from tests.api.service import Service, counted, running, slug
 from tests.faults.until import until
 from tests.operator_token import TOKEN_HEADER
-from tests.origins import Authority, LoopbackOrigin, serve, text
+from tests.origins import Authority, Exchange, LoopbackOrigin, serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
 
 RULES = "User-agent: *\nDisallow: /private/\nCrawl-delay: 1\n"
+COMPLEX = "".join(f"Disallow: /{'*a' * 50}*b{number}\n" for number in range(3000))
 AGENT = "https://bot.example.com"
 USER_AGENT = "AcmeBot/2.0 (+https://bot.example.com/)"
 AGENTS = f"""
@@ -97,6 +101,14 @@ async def fleet(store_url: str, file: Path, **settings: Any) -> AsyncIterator[Fl
         "failing": text(503),
         "empty": text(200, ""),
         "slow": text(200, "User-agent: *\nCrawl-delay: 10\n"),
+        "others": text(200, "User-agent: OtherBot\nDisallow: /\n"),
+        "complex": text(200, "User-agent: *\nRobot-version: 2.0\n" + COMPLEX),
+        "human": text(202, "<title>Human?</title>", {"Content-Type": "text/html"}),
+        "usage": text(200, "User-agent: *\nContent-Signal: ai-train=no\n"),
+        "unknown": text(200, ""),
+        "far": text(200, "User-agent: *\nCrawl-delay: 10\n"),
+        "gone": text(410),
+        "down": text(500),
     }
     async with AsyncExitStack() as stack:
         origins: dict[str, LoopbackOrigin] = {}
@@ -257,15 +269,23 @@ async def overridden(fleet_: Fleet, kind: str, action: str, headers: dict[str, s
 
 
 def questions(fleet_: Fleet) -> Iterator[dict[str, Any]]:
-    """Every verdict, scheme, kind of host, agent and slot, in one order."""
+    """Every verdict, reason, scheme, kind of host, agent and slot, in one order."""
     paths, agents, waits = ("/a", "/private/a"), ("AcmeBot", "PlainBot", "BareBot", "Googlebot"), (0, 60, 3600)
-    for (_kind, site), path, agent, wait in product(fleet_.sites.items(), paths, agents, waits):
+    signed = {"agent": "AcmeBot", "max_wait": 3600, "sign": True}
+    yield {**signed, "url": f"{fleet_.sites['unknown']}/a", "wait": 0}
+    for kind in ("others", "gone", "down", "human"):
+        yield {**signed, "url": f"{fleet_.sites[kind]}/a"}
+    yield {**signed, "url": f"{fleet_.sites['complex']}/{'a' * 2000}", "dialect": "v2"}
+    yield {**signed, "url": f"{fleet_.sites['usage']}/a", "purpose": "ai-train", "enforce": True}
+    yield {**signed, "url": f"{fleet_.sites['rules']}/robots.txt"}
+    yield {**signed, "url": "https://10.0.0.1/a"}
+    yield {**signed, "url": f"{fleet_.sites['others'].replace('.com', '.com.')}/a"}
+    yield {**signed, "url": f"{fleet_.sites['gone']}/a", "sign": False}
+    for _ in range(2):
+        yield {**signed, "url": f"{fleet_.sites['far']}/a", "cost": 100}
+    sites = [fleet_.sites[kind] for kind in ("rules", "missing", "forbidden", "failing", "empty", "slow", "http")]
+    for site, path, agent, wait in product(sites, paths, agents, waits):
         yield {"url": site + path, "agent": agent, "max_wait": wait, "sign": True}
-    dotted = fleet_.sites["rules"].replace(".com", ".com.")
-    for path, cost in product(paths, (1, 32)):
-        yield {"url": dotted + path, "agent": "AcmeBot", "sign": True}
-        yield {"url": fleet_.sites["slow"] + path, "agent": "AcmeBot", "cost": cost, "max_wait": 3600, "sign": True}
-        yield {"url": fleet_.sites["rules"] + path, "agent": "AcmeBot"}
     yield {"url": "nonsense", "agent": "AcmeBot", "sign": True}
 
 
@@ -295,7 +315,7 @@ async def test_no_signature_without_an_allow_and_a_slot(
         seen["reasons"].add(got["reason"])
         signed += 1
 
-    async with fleet(store_url, file, api_keys_file=tmp_path / "keys.toml") as fleet_:
+    async with fleet(store_url, file, api_keys_file=tmp_path / "keys.toml", on_forbidden="deny") as fleet_:
         ops = {"X-API-Key": keys["ops"]}
         await overridden(fleet_, "missing", "deny", ops)
         await overridden(fleet_, "failing", "allow", ops)
@@ -312,9 +332,11 @@ async def test_no_signature_without_an_allow_and_a_slot(
                 answer = await fleet_.service.client.post("/v1/permits", json=question, headers=headers)
                 check(name, question, answer.json() if answer.status_code == 200 else {"problem": answer.json()})
     assert signed > 10
-    assert seen["verdicts"] == {"allow", "disallow"} or seen["verdicts"] == {"allow", "disallow", "defer"}
-    assert seen["unsigned"] >= {None, "no-slot", "no-key", "not-https", "ambiguous-host"}
-    assert seen["reasons"] >= {"no_match", "rule", "overridden", "unavailable"}
+    assert seen["verdicts"] == set(Permission)
+    assert seen["reasons"] == set(Reason)
+    assert {scope for scope, _ in KEYS.values()} == set(Scope)
+    # The two have tests of their own.
+    assert seen["unsigned"] == {None, *get_args(Unsigned)} - {"not-as-asked", "key-revoked"}
 
 
 async def test_a_key_signs_only_as_the_profiles_that_it_names(store_url: str, file: Path, tmp_path: Path) -> None:
@@ -353,6 +375,45 @@ async def test_a_revoked_key_signs_nothing_from_the_reload_on(store_url: str, fi
 
         await until(problem, lambda found: found == "may-not-sign")
         assert (await fleet_.permit(url, key=keys["ops-signer"]))["signed"]
+
+
+@pytest.mark.parametrize(
+    ("file_name", "removed", "unsigned"),
+    [
+        ("keys.toml", 'sign = ["acme"]', "key-revoked"),
+        ("agents.toml", f'signature_agent = "{AGENT}"\nprivate_key = "acme.pem"\n', "no-key"),
+    ],
+)
+async def test_nothing_is_signed_by_what_was_revoked_while_it_was_decided(
+    store_url: str, file: Path, tmp_path: Path, file_name: str, removed: str, unsigned: str
+) -> None:
+    keys, changed, ca = write_keys(tmp_path / "keys.toml"), tmp_path / file_name, Authority()
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def robots(exchange: Exchange) -> None:
+        asked.set()
+        await answer.wait()
+        await exchange.send(text(404))
+
+    async with serve(robots, text(404), tls=ca.server_context("slow.example.com", "fast.example.com")) as origin:
+        names = {"slow.example.com": ["127.0.0.1"], "fast.example.com": ["127.0.0.1"]}
+        settings: dict[str, Any] = {"api_keys_file": tmp_path / "keys.toml", "agents_file": file, "fetch_timeout": 30.0}
+        async with running(store_url, names=names, tls=ca.client_context(), **settings) as service:
+            fleet_ = Fleet(service, {})
+            slow = f"https://slow.example.com:{origin.port}/a"
+            got = asyncio.create_task(fleet_.permit(slow, key=keys["signer"], wait=30))
+            await asked.wait()
+            changed.write_text(changed.read_text().replace(removed, ""))
+            os.kill(os.getpid(), signal.SIGHUP)
+
+            async def refusal() -> Any:
+                found = await fleet_.permit(f"https://fast.example.com:{origin.port}/a", key=keys["signer"])
+                return found.get("problem") or found["unsigned"]
+
+            await until(refusal, lambda why: why in ("may-not-sign", "no-key"))
+            answer.set()
+            permit = await got
+    assert (permit["permit"] is not None, permit["signed"], permit["unsigned"]) == (True, None, unsigned)
 
 
 async def test_the_nonce_finds_the_decision_in_the_log(store_url: str, file: Path, tmp_path: Path) -> None:
