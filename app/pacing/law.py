@@ -124,8 +124,9 @@ def reserve(
     keys, callers = _later(queue.keys, now), _later(queue.callers.get(key, {}), now)
     active_keys, active = len(keys | {key: 0}), len(callers | {caller: 0})
     spacing = interval * active_keys
-    grace, forgotten = TURN_GRACE + GRACE_SLOTS * spacing, now - TURN_GRACE - MISSED_SLOTS * spacing
-    turns, line = _later(queue.turns.get(key, {}), forgotten), _later(queue.line, forgotten)
+    grace = TURN_GRACE + GRACE_SLOTS * spacing
+    turns = _later(queue.turns.get(key, {}), now - grace)
+    line = _later(queue.line, now - TURN_GRACE - MISSED_SLOTS * spacing)
     own = _own_turns(turns, line, caller, now, takes=max_wait >= 0)
 
     # The horizon: no longer than the shortest max_wait of those that were refused recently.

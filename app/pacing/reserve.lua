@@ -153,9 +153,8 @@ local active_keys = redis.call('ZCARD', API_KEYS) + (key_until and 0 or 1)
 local active = redis.call('ZCARD', CALLERS) + (own_until and 0 or 1)
 local spacing = interval * active_keys
 local grace = TURN_GRACE + GRACE_SLOTS * spacing
-for _, set in ipairs({TURNS, LINE}) do
-  redis.call('ZREMRANGEBYSCORE', set, '-inf', text(now - TURN_GRACE - MISSED_SLOTS * spacing))
-end
+redis.call('ZREMRANGEBYSCORE', TURNS, '-inf', text(now - grace))
+redis.call('ZREMRANGEBYSCORE', LINE, '-inf', text(now - TURN_GRACE - MISSED_SLOTS * spacing))
 
 -- The caller's turns. The first that has come is taken out of the line; the last one gets its number.
 local own, due, due_at, latest = 0, nil, now, 0
