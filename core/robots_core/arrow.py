@@ -25,13 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from robots_core.file import Decision, File, dialect_of, outcome, read
+from robots_core.file import Decision, File, decision, dialect_of, outcome, read
 from robots_core.origin import BadUrl, Origin, read_target
 from robots_core.outcomes import BadOutcome
 from robots_core.purposes.policy import read_purposes
 from robots_core.robots._native.batches import first_of_each, split
 from robots_core.robots._native.matching import Matcher
 from robots_core.robots.agents import STAR, Agent, BadAgent, agent_of, known_agents, read_agent
+from robots_core.robots.dialects.dialect import Dialect
+from robots_core.robots.rates import Rate
 from robots_core.robots.robots_txt import ROBOTS_PATH, AgentRules
 
 SCHEMA: Final = pa.schema(
@@ -49,6 +51,8 @@ SCHEMA: Final = pa.schema(
 `verdict` is allow, disallow or defer, null if the URL or the agent cannot be read. `reason` is as in a Decision, or one
 of the three below. `interval` is in seconds, and `version` is that of the file, from the bundle.
 """
+
+_REASON: Final = SCHEMA.get_field_index("reason")
 
 UNKNOWN_ORIGIN: Final = "unknown_origin"
 """The reason of a defer for an origin that the bundle lacks."""
@@ -84,7 +88,7 @@ FORM: Final = b"robots_core.bundle"
 KEEP_BYTES: Final = 1 << 30
 """Bytes of the parsed files that a bundle keeps, as RobotsTxt.size estimates them; they take less."""
 
-GROUP_BYTES: Final = 1 << 28
+GROUP_BYTES: Final = 1 << 26
 """Bytes of row groups of a file that stay in memory, at most, but for the last one that was read."""
 
 ROWS: Final = 1_000_000
@@ -98,11 +102,11 @@ _SLICE_BYTES: Final = 1 << 25  # of the files that are parsed for a slice, about
 _SLICE_PAIRS: Final = 65_536
 _AGENTS: Final = 4096  # distinct texts of agents between two clearings
 _BEGINNINGS: Final = 200_000  # distinct beginnings of URLs between two clearings
-_ANSWERS: Final = 100  # answers that are remembered for a group
+_ANSWERS: Final = 20  # answers that are remembered for a group
 _FAR: Final = 1 << 32
 _ROBOTS_TXT: Final = -3
 _LOWEST: Final = 8  # more than a number of first_of_each is below 0
-_NONE, _UNREAD = -1, -2
+_NONE, _UNREAD = -1, -2  # in place of a row: the bundle lacks the origin; the URL has none
 _BODIES: Final = frozenset({"binary", "large_binary", "binary_view", "null"})  # null: of a table without any file
 
 AgentRows = Mapping[str, Mapping[str, Any]]
@@ -129,6 +133,15 @@ class _Options(NamedTuple):
     agents: AgentRows | None
 
 
+class _Reader(NamedTuple):
+    """An agent by its number, the dialect in which it reads files, and the fetch profile whose files decide for it."""
+
+    number: int
+    agent: Agent
+    dialect: Dialect
+    profile: str | None
+
+
 class _Kept:
     """A parsed file of a bundle, with what decides for the agents of these numbers.
 
@@ -151,7 +164,7 @@ class _OfAgent:
     That is one answer, or rules with the answers by their numbers, or each row.
     """
 
-    __slots__ = ("agent", "answers", "constant", "file", "plain", "rules", "version", "with_query")
+    __slots__ = ("agent", "answers", "constant", "file", "plain", "rate", "rules", "version", "with_query")
 
     def __init__(
         self,
@@ -159,8 +172,9 @@ class _OfAgent:
         kept: _Kept | None = None,
         agent: Agent | None = None,
         rules: AgentRules | None = None,
+        rate: Rate | None = None,
     ) -> None:
-        self.constant, self.agent, self.rules = constant, agent, rules
+        self.constant, self.agent, self.rules, self.rate = constant, agent, rules, rate
         # Not `kept`, which has this: a cycle would keep the file until the collector runs.
         self.file = None if kept is None else kept.file
         self.version = None if kept is None else kept.version
@@ -334,7 +348,7 @@ class Bundle:
         for kept in self._kept.values():
             kept.groups.clear()
 
-    def _decide(self, batches: Sequence[pa.RecordBatch], options: _Options) -> list[pa.RecordBatch]:
+    def _decide(self, batches: Sequence[pa.RecordBatch], options: _Options) -> "list[_Answers]":
         with self._lock, _collector_paused():
             if self._decider is None or self._decider.options != options:
                 self._forget()
@@ -394,6 +408,34 @@ def decide(
     bundle lacks is a defer with the reason `unknown_origin`; with "error", MissingOrigins is raised instead. Raises
     UnknownDialect and UnknownPurpose.
     """
+    answers = _answers(
+        batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]),
+        bundle,
+        dialect=dialect,
+        purpose=purpose,
+        at=at,
+        profile=profile,
+        forbidden=forbidden,
+        agents=agents,
+        missing=missing,
+    )
+    found = _rows_from(answers, 0, batch.num_rows).combine_chunks().to_batches()
+    return found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
+
+
+def _answers(
+    table: pa.Table,
+    bundle: Bundle,
+    *,
+    dialect: str | None = None,
+    purpose: str | Sequence[str] = (),
+    at: datetime | None = None,
+    profile: str | None = None,
+    forbidden: bool = False,
+    agents: AgentRows | None = None,
+    missing: str = "defer",
+) -> "list[_Answers]":
+    """The answers to the rows of a table, in parts."""
     if missing not in ("defer", "error"):
         raise ValueError(f"missing is 'defer' or 'error', not {missing!r}")
     if dialect is not None:
@@ -402,16 +444,29 @@ def decide(
     for token, row in (agents or {}).items():
         dialect_of(None, agent_of(token, row))
     options = _Options(dialect, purposes, at or bundle.made_at, profile, forbidden, agents)
-    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
     parts = [part for some in _parts(table.select(["url", "agent"]), ROWS) for part in some.to_batches()]
-    answers = pa.Table.from_batches(bundle._decide(parts, options), SCHEMA)
+    answers = bundle._decide(parts, options)
     if missing == "error":
-        is_missing = pc.equal(answers.column("reason"), UNKNOWN_ORIGIN).combine_chunks()
-        names = sorted(it.key for it in _origins_of(batch.column("url").filter(is_missing)))
+        names: set[str] = set()
+        for part, its in zip(parts, answers, strict=True):
+            is_missing = pc.equal(its.columns[_REASON], UNKNOWN_ORIGIN).take(its.numbers)
+            names.update(it.key for it in _origins_of(part.column("url").filter(is_missing)))
         if names:
-            raise MissingOrigins(f"The bundle lacks {len(names)} origins of the batch, such as {', '.join(names[:3])}.")
-    found = answers.combine_chunks().to_batches()
-    return found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
+            some = ", ".join(sorted(names)[:3])
+            raise MissingOrigins(f"The bundle lacks {len(names)} origins of the batch, such as {some}.")
+    return answers
+
+
+def _rows_from(answers: "Sequence[_Answers]", begin: int, count: int) -> pa.Table:
+    """The answers to `count` rows from row `begin` on."""
+    found = []
+    for part in answers:
+        size = len(part.numbers)
+        if begin < size and count > 0:
+            found.append(part.rows(begin, min(count, size - begin)))
+            count -= len(found[-1])
+        begin = max(0, begin - size)
+    return pa.Table.from_batches(found, SCHEMA)
 
 
 def decide_batches(
@@ -438,10 +493,11 @@ def _decided(tables: Sequence[pa.Table], bundle: Bundle, options: Mapping[str, A
     """The tables as batches, with their answers."""
     if not tables:
         return
-    answers = decide(pa.concat_tables([it.select(["url", "agent"]) for it in tables]), bundle, **options)
+    answers = _answers(pa.concat_tables([it.select(["url", "agent"]) for it in tables]), bundle, **options)
     begin = 0
     for table in tables:
-        found = answers.slice(begin, len(table))
+        # Each batch has memory of its own, so that whoever keeps one does not keep the answers to all.
+        found = _rows_from(answers, begin, len(table))
         begin += len(table)
         for name in SCHEMA.names:
             table = table.append_column(SCHEMA.field(name), found.column(name))
@@ -494,6 +550,18 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+class _Answers(NamedTuple):
+    """The columns of distinct answers, and the number of each row's: far less memory than a row of text for each."""
+
+    columns: Sequence[pa.Array]
+    numbers: pa.Array
+
+    def rows(self, begin: int, count: int) -> pa.RecordBatch:
+        """The answers to some rows."""
+        some = self.numbers.slice(begin, count)
+        return pa.record_batch([column.take(some) for column in self.columns], schema=SCHEMA)
+
+
 class _Decider:
     """Decides batches with the same options. URLs are split and matched in C.
 
@@ -507,16 +575,16 @@ class _Decider:
         own = {token.lower(): agent_of(token, row) for token, row in (options.agents or {}).items()}
         self._known = {**known_agents(), **own}
         self._numbers: dict[str | None, int] = {}
-        self._agents: list[Agent | None] = []
+        self._agents: list[_Reader | None] = []
         self._backwards = True
         self._forget_beginnings()
 
     def _forget_beginnings(self) -> None:
         self._seen: dict[bytes, int] = {}
         self._origins: list[Origin | None] = []
-        self._rows: dict[tuple[int, str | None], int] = {}
+        self._rows: dict[str | None, array[int]] = {}
 
-    def decide(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def decide(self, batch: pa.RecordBatch) -> _Answers:
         """The answers to a batch with at least one row."""
         count, urls, names = batch.num_rows, _strings(batch, "url").fill_null(""), _encoded(batch, "agent")
         if len(self._seen) > _BEGINNINGS:
@@ -534,10 +602,11 @@ class _Decider:
             self._origins.append(_origin(beginning.decode("utf-8", "replace")))
         beginnings = _ints(codes, count).cast(pa.int64())
         pairs = pc.add(pc.multiply(beginnings, len(self._agents)), agents.take(names.indices)).dictionary_encode()
-        order = self._in_order(pairs.dictionary)
+        files = self._files_of(pairs.dictionary)
+        order = self._in_order(files)
         places = pc.array_sort_indices(order).cast(pa.int32()).take(pairs.indices)  # in that order, of each row's pair
         paths = _PathsOfRows(data, _ints(starts, count), _ints(ends, count))
-        slices = self._slices(pairs.dictionary.take(order))
+        slices = self._slices(pairs.dictionary.take(order), files.take(order))
         head = next(slices)
         rows: pa.Array | None = None  # in the order in which they are decided: as they are, in a single slice
         last = pa.array([count])  # behind the rows of each pair
@@ -563,40 +632,68 @@ class _Decider:
         taken = pa.concat_arrays(picked)
         if rows is not None:
             taken = taken.take(pc.array_sort_indices(rows))
-        return pa.record_batch([pa.concat_arrays(column).take(taken) for column in columns], schema=SCHEMA)
+        return _Answers([pa.concat_arrays(column) for column in columns], taken)
 
-    def _in_order(self, pairs: pa.Array) -> pa.Array:
+    def _files_of(self, pairs: pa.Array) -> pa.Array:
+        """The bundle's row for each pair, the number behind the last one for URLs that are read row by row."""
+        agents = len(self._agents)
+        profiles = {it.profile for it in self._agents if it is not None} or {None}
+        columns = {profile: number for number, profile in enumerate(profiles)}
+        rows = [_longs(self._rows_of(profile)) for profile in profiles]
+        column = pa.array([0 if it is None else columns[it.profile] for it in self._agents], pa.int64())
+        # A pair of no beginning, -1, divides to -1 only if it is rounded down.
+        beginnings = pc.subtract(pc.divide(pc.add(pairs, agents), agents), 1)
+        numbers = pc.subtract(pairs, pc.multiply(beginnings, agents))
+        cells = pc.add(pc.multiply(column.take(numbers), len(rows[0])), pc.add(beginnings, 1))
+        return pa.concat_arrays(rows).take(cells)
+
+    def _rows_of(self, profile: str | None) -> "array[int]":
+        """The bundle's row for each beginning of a URL from -1 on, under a profile; _NONE or _UNREAD without one."""
+        rows = self._rows.setdefault(profile, array("q", [len(self._bundle)]))
+        for origin in islice(self._origins, len(rows) - 1, None):
+            rows.append(_UNREAD if origin is None else self._bundle.row(origin.with_profile(profile)))
+        return rows
+
+    def _in_order(self, files: pa.Array) -> pa.Array:
         """The places of pairs in the order of the bundle's files, every other time backwards, from those that are kept.
 
         URLs that are read row by row are last: most of their files are kept then.
         """
         self._backwards = not self._backwards
-        ranks = array("q", map(self._rank, _numbers(pairs)))
-        return pc.array_sort_indices(pa.Array.from_buffers(pa.int64(), len(ranks), [None, pa.py_buffer(ranks)]))
+        behind = len(self._bundle)
+        ranks = pc.if_else(pc.equal(files, behind), behind, pc.negate(files)) if self._backwards else files
+        return pc.array_sort_indices(ranks)
 
-    def _rank(self, pair: int) -> int:
-        beginning, number = divmod(pair, len(self._agents))
-        agent = self._agents[number]
-        if beginning < 0:
-            return len(self._bundle)
-        row = _NONE if agent is None else self._row(beginning, agent)
-        return -row if self._backwards else row
-
-    def _slices(self, pairs: pa.Array) -> Iterator[tuple[list[_OfAgent], list[int]]]:
+    def _slices(self, pairs: pa.Array, files: pa.Array) -> Iterator[tuple[list[_OfAgent], list[int]]]:
         """Slices of the pairs: what decides in one, and for each pair the number of what decides for it."""
         groups: list[_OfAgent] = []
         numbers: list[int] = []
         known: dict[int, int] = {}
-        read = self._bundle.read_bytes
-        for pair in _numbers(pairs):
-            group = self._group(*divmod(pair, len(self._agents)))
+        bundle, agents, behind = self._bundle, self._agents, len(self._bundle)
+        read, last, kept = bundle.read_bytes, _NONE, None
+        for pair, row in zip(_numbers(pairs), _numbers(files), strict=True):
+            reader = agents[pair % len(agents)]
+            if row == behind:
+                group = _BY_ROW
+            elif row == _UNREAD:
+                group = _OF_NO_URL
+            elif reader is None:
+                group = _OF_NO_AGENT
+            elif row == _NONE:
+                group = _OF_UNKNOWN
+            else:
+                if row != last or kept is None:
+                    kept, last = bundle._file(row), row
+                found = kept.groups.get(reader.number)
+                group = self._shared(kept, reader) if found is None else found
             number = known.setdefault(id(group), len(groups))
             if number == len(groups):
                 groups.append(group)
             numbers.append(number)
-            if len(numbers) == _SLICE_PAIRS or self._bundle.read_bytes - read > _SLICE_BYTES:
+            if len(numbers) == _SLICE_PAIRS or bundle.read_bytes - read > _SLICE_BYTES:
                 yield groups, numbers
-                groups, numbers, known, read = [], [], {}, self._bundle.read_bytes
+                groups, numbers, known, read = [], [], {}, bundle.read_bytes
+                last = _NONE  # the file may be gone
         if numbers:
             yield groups, numbers
 
@@ -634,61 +731,38 @@ class _Decider:
         if number is None:
             number = self._numbers[name] = len(self._agents)
             try:
-                self._agents.append(read_agent(name or "", self._known))
+                agent = read_agent(name or "", self._known)
             except BadAgent:
                 self._agents.append(None)
+            else:
+                profile = agent.profile if self.options.profile is None else self.options.profile
+                self._agents.append(_Reader(number, agent, dialect_of(self.options.dialect, agent), profile))
         return number
 
-    def _row(self, beginning: int, agent: Agent) -> int:
-        """The bundle's row for an agent, and a URL by the number of its beginning; _NONE if it has none."""
-        profile = self._profile(agent)
-        row = self._rows.get((beginning, profile))
-        if row is None:
-            origin = self._origins[beginning] if beginning >= 0 else None
-            row = _UNREAD if origin is None else self._bundle.row(origin.with_profile(profile))
-            self._rows[beginning, profile] = row
-        return row
-
-    def _profile(self, agent: Agent) -> str | None:
-        return agent.profile if self.options.profile is None else self.options.profile
-
-    def _group(self, beginning: int, number: int) -> _OfAgent:
-        """What decides for the beginning of a URL, -1 for a URL that was not split, and an agent, by their numbers."""
-        if beginning < 0:
-            return _BY_ROW
-        agent = self._agents[number]
-        if self._origins[beginning] is None:
-            return _OF_NO_URL
-        if agent is None:
-            return _OF_NO_AGENT
-        row = self._row(beginning, agent)
-        if row == _NONE:
-            return _OF_UNKNOWN
-        kept = self._bundle._file(row)
-        group = kept.groups.get(number)
-        if group is None:
-            group = kept.groups[number] = self._shared(kept, agent)
-        return group
-
-    def _shared(self, kept: _Kept, agent: Agent) -> _OfAgent:
-        dialect = dialect_of(self.options.dialect, agent)
-        token = None if kept.file.robots is None else kept.file.robots.reading(dialect).token(agent)
+    def _shared(self, kept: _Kept, reader: _Reader) -> _OfAgent:
+        """What decides for an agent by a file, from now on."""
+        _, agent, dialect, _ = reader
+        robots = kept.file.robots
+        token = None if robots is None else robots.reading(dialect).token(agent)
         key = dialect.name, token, agent.star_delay
         group = kept.shared.get(key)
         if group is None:
-            group = kept.shared[key] = self._new_group(kept, agent)
+            group = kept.shared[key] = self._new_group(kept, reader)
             kept.size += _FILE_BYTES
             self._bundle._grow(_FILE_BYTES)
+        kept.groups[reader.number] = group
         return group
 
-    def _new_group(self, kept: _Kept, agent: Agent) -> _OfAgent:
+    def _new_group(self, kept: _Kept, reader: _Reader) -> _OfAgent:
+        _, agent, dialect, _ = reader
         if kept.file.robots is not None:
-            reading = kept.file.robots.reading(dialect_of(self.options.dialect, agent))
+            reading = kept.file.robots.reading(dialect)
             rules = reading.rules_of(agent)
             if rules is not None:
-                if self.options.purposes and reading.terms(rules.selection, agent).usage is not None:
+                terms = reading.terms(rules.selection, agent)
+                if self.options.purposes and terms.usage is not None:
                     return _BY_ROW  # statements about usage have paths of their own
-                return _OfAgent(None, kept, agent, rules)
+                return _OfAgent(None, kept, agent, rules, terms.rates.at(self.options.at).value)
         return _OfAgent(self._decided(kept.file, kept.version, agent, "/"), kept, agent)
 
     def _answer(self, group: _OfAgent, number: int) -> _Row | None:
@@ -700,10 +774,7 @@ class _Decider:
             if number == _ROBOTS_TXT or group.rules is None:
                 answer = self._decided(group.file, group.version, group.agent, ROBOTS_PATH)
             else:
-                dialect = dialect_of(self.options.dialect, group.agent)
-                verdict = group.rules.verdict(number)
-                found = group.file.decision(verdict, group.agent, dialect, self.options.at)
-                answer = _written(found, group.version)
+                answer = _written(decision(group.rules.verdict(number), group.rate), group.version)
             if len(group.answers) >= _ANSWERS:
                 group.answers.clear()
             group.answers[number] = answer
@@ -721,18 +792,18 @@ class _Decider:
             found.append(place)
         return pa.array(found, pa.int64())
 
-    def _one(self, url: str, agent: Agent | None) -> _Row:
+    def _one(self, url: str, reader: _Reader | None) -> _Row:
         try:
             target = read_target(url)
         except BadUrl:
             return _NO_URL
-        if agent is None:
+        if reader is None:
             return _NO_AGENT
-        row = self._bundle.row(target.origin.with_profile(self._profile(agent)))
+        row = self._bundle.row(target.origin.with_profile(reader.profile))
         if row == _NONE:
             return _UNKNOWN
         kept = self._bundle._file(row)
-        return self._decided(kept.file, kept.version, agent, target.path)
+        return self._decided(kept.file, kept.version, reader.agent, target.path)
 
     def _decided(self, file: File, version: str | None, agent: Agent, path: str) -> _Row:
         dialect, purposes, at, _, forbidden, _ = self.options
@@ -799,6 +870,10 @@ def _numbers(values: pa.Array) -> Iterator[int]:
     """The numbers of an array, without a list of all."""
     for begin in range(0, len(values), 4096):
         yield from values.slice(begin, 4096).to_pylist()
+
+
+def _longs(numbers: "array[int]") -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers.tobytes())])
 
 
 def _ints(buffer: pa.Buffer, count: int) -> pa.Array:

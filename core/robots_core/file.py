@@ -101,7 +101,8 @@ class File:
         verdict = judge(self.access, self.robots, reads, who, path, forbidden=forbidden)
         if purpose:
             verdict = self._for_purposes((purpose,) if isinstance(purpose, str) else purpose, verdict, reads, who, path)
-        return self.decision(verdict, who, reads, at or datetime.now(UTC))
+        terms = self.terms(verdict.selection, who, reads)
+        return decision(verdict, None if terms is None else terms.rates.at(at or datetime.now(UTC)).value)
 
     def rate(self, agent: str | Agent, *, dialect: str | None = None, at: datetime | None = None) -> Rate | None:
         """The rate that the file asks of `agent` at an aware instant, by default now; None for none."""
@@ -144,15 +145,6 @@ class File:
         path = url if url.startswith("/") else read_target(url).path
         return explain(self.robots, dialect_of(dialect, who), who, path, limit=limit)
 
-    def decision(self, verdict: Verdict, agent: Agent, dialect: Dialect, at: datetime) -> Decision:
-        """The decision for a verdict of this file."""
-        terms = self.terms(verdict.selection, agent, dialect)
-        rate = None if terms is None else terms.rates.at(at).value
-        if verdict.rule is None:
-            return Decision(verdict.permission, verdict.reason, None, None, rate)
-        line, key, value = verdict.rule.directive
-        return Decision(verdict.permission, verdict.reason, f"{key}: {readable(value)}", line, rate)
-
     def terms(self, selection: Selection | None, agent: Agent, dialect: Dialect) -> Terms | None:
         """What the selected groups state besides rules; None without a file or a group."""
         return terms_of(self.robots, dialect, agent, selection)
@@ -183,6 +175,14 @@ def read(body: bytes, *, truncated: bool = False) -> File:
 def outcome(word: int | str) -> File:
     """What a fetch that brought no file means: a status, or a failure such as "timeout" or "dns". Raises BadOutcome."""
     return File(read_outcome(word))
+
+
+def decision(verdict: Verdict, rate: Rate | None) -> Decision:
+    """The decision for a verdict, and the rate of its groups."""
+    if verdict.rule is None:
+        return Decision(verdict.permission, verdict.reason, None, None, rate)
+    line, key, value = verdict.rule.directive
+    return Decision(verdict.permission, verdict.reason, f"{key}: {readable(value)}", line, rate)
 
 
 def dialect_of(name: str | None, agent: Agent) -> Dialect:

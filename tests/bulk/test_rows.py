@@ -125,6 +125,13 @@ def test_batches_come_back_as_they_are() -> None:
     assert sum(map(len, arrow.decide_batches(reader, Bundle(TABLE)))) == 10
 
 
+def test_a_batch_that_is_kept_does_not_keep_the_answers_to_others() -> None:
+    given = pa.Table.from_batches([batch_of(QUESTIONS[:20_000])]).to_batches(max_chunksize=100)
+    first = next(iter(arrow.decide_batches(given, Bundle(TABLE))))
+    sizes = [buffer.size for name in SCHEMA.names for buffer in first.column(name).buffers() if buffer is not None]
+    assert sum(sizes) < 100 * 200  # bytes of a row
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
 def test_batches_are_cut_by_the_bytes_of_their_urls(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = QUESTIONS[:300]

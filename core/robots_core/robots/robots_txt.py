@@ -69,27 +69,23 @@ class AgentRules:
 
     def judge(self, path: str) -> Verdict:
         """The verdict for `path`."""
-        return self.verdict(self.ruleset.first(path))
+        number = self.ruleset.first(path)
+        verdict = self._verdicts.get(number)
+        if verdict is None:
+            if len(self._verdicts) >= VERDICTS_KEPT:
+                self._verdicts.clear()
+            verdict = self._verdicts[number] = self.verdict(number)
+        return verdict
 
     def verdict(self, number: int) -> Verdict:
-        """The verdict by the rule with this number, as Ruleset.first counts them."""
-        return self._verdicts.get(number) or self._verdict(number)
-
-    def _verdict(self, number: int) -> Verdict:
+        """The verdict by the rule with this number, as Ruleset.first counts them. It is not cached."""
         ruleset, selection = self.ruleset, self.selection
         if number < 0:
-            verdict = Verdict(Permission.DISALLOW, Reason.TOO_COMPLEX, None, selection)
-        elif number == len(ruleset):
-            reason = Reason.NO_MATCH if number else Reason.NO_RULES
-            verdict = Verdict(Permission.ALLOW, reason, None, selection)
-        else:
-            rule = ruleset.entry(number)
-            permission = Permission.ALLOW if rule.allows else Permission.DISALLOW
-            verdict = Verdict(permission, Reason.RULE, rule, selection)
-        if len(self._verdicts) >= VERDICTS_KEPT:
-            self._verdicts.clear()
-        self._verdicts[number] = verdict
-        return verdict
+            return Verdict(Permission.DISALLOW, Reason.TOO_COMPLEX, None, selection)
+        if number == len(ruleset):
+            return Verdict(Permission.ALLOW, Reason.NO_MATCH if number else Reason.NO_RULES, None, selection)
+        rule = ruleset.entry(number)
+        return Verdict(Permission.ALLOW if rule.allows else Permission.DISALLOW, Reason.RULE, rule, selection)
 
 
 class Reading:
@@ -158,6 +154,8 @@ class Reading:
         return rules
 
     def _members(self, token: str) -> tuple[Directive, ...]:
+        if not self.groups.member_positions:
+            return ()  # as in most files
         return self.groups.scan.directives(islice(self._selector.members(token), MEMBERS_READ))
 
     def terms(self, selection: Selection, agent: Agent) -> Terms:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from robots_core.robots.lines import Directive, Key
 from robots_core.robots.rates import (
@@ -33,15 +33,20 @@ class Terms:
     usage: UsageTerms | None
 
 
+_NOTHING_STATED: Final = Terms(Timetable((0,), (None,)), None, None, None)
+
+
 def read_terms(members: Iterable[Directive], inherited: Iterable[Directive], policy: RatePolicy) -> Terms:
     """Read the terms from member lines; none of them changes a verdict (spec G1).
 
     `inherited` are the member lines of `*`, for an agent that inherits the Crawl-delay of `*` (spec C12).
     """
-    own = list(members)
+    own, of_star = list(members), list(inherited)
+    if not own and not of_star:
+        return _NOTHING_STATED  # as most files do
     delay = largest_delay(_delays(own))
-    if delay is None and (of_star := largest_delay(_delays(inherited))):
-        delay = of_star._replace(inherited=True)
+    if delay is None and (found := largest_delay(_delays(of_star))):
+        delay = found._replace(inherited=True)
     usages = [line for line in own if line.key in USAGE_KEYS]
     return Terms(
         rates=rate_timetable(_parsed(own, Key.REQUEST_RATE, read_request_rate), delay, policy),
