@@ -63,9 +63,9 @@ export class WhatIf {
       el("dt", {}, quoted(listed(some.map(nameOf)), 200)),
       el("dd", {}, turnsOf(some[0].timeline).join("; "), "."),
     ]);
-    const title = `Not the real answer: if ${plain(new URL(url).host)} ${said}`;
+    const title = plain(`Not the real answer: if ${new URL(url).host} ${said}`);
     const close = el("button", { type: "button", class: "link" }, "Close");
-    this._box.replaceChildren(el("p", {}, el("strong", {}, title), " ", close), el("p", {}, quoted(trouble)), el("dl", {}, parts));
+    this._box.replaceChildren(el("p", {}, el("strong", {}, title), " ", close), el("p", {}, quoted(trouble)), el("dl", { tabindex: 0, "aria-label": title }, parts));
     this._box.hidden = false;
   }
 }

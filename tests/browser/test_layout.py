@@ -3,13 +3,12 @@
 import pytest
 from playwright.async_api import Browser, ViewportSize, expect
 
-from tests.browser.tester import DESKTOP, Visitor, violations, visiting
-from tests.origins import Reply, serve, text
+from tests.browser.tester import DESKTOP, OVERFLOW, Visitor, violations, visiting
+from tests.origins import serve, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PHONE = ViewportSize(width=390, height=844)
-PAGE = "<!doctype html>\n<html><head><title>Shop</title></head>\n<body>Page not found</body></html>\n"
 FILE = "User-agent: PetalBot\nDisallow: /a\n\nUser-agent: *\nDisallow: /\nCrawl-delay: 5\n"
 
 IN_VIEW = """selector => [...document.querySelectorAll(selector)].filter((it) => {
@@ -18,8 +17,6 @@ IN_VIEW = """selector => [...document.querySelectorAll(selector)].filter((it) =>
     return top >= 0 && bottom <= innerHeight && left >= 0 && right <= innerWidth
         && top >= box.top - 1 && bottom <= box.bottom + 1 && right <= box.right + 1;
 }).length"""
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-REGIONS = "[...document.querySelectorAll('.answer [role=status]')].filter((it) => it.offsetParent !== null).length"
 
 MANY = {"urls": "/\n/checkout/pay", "agents": "@search\n@ai-training\n@ai-search"}
 
@@ -91,41 +88,6 @@ async def test_page_does_not_scroll_sideways(service: str, browser: Browser, wid
         await visitor.ask(robots="User-agent: *\nDisallow: /x\nRequest-rate: 1/10s 0930-1145\n", **MANY)
         await expect(visitor.page.locator("#pace")).to_be_visible()
         assert await visitor.evaluate(OVERFLOW) == 0
-
-
-STATES: list[tuple[Reply, str, str]] = [
-    (text(200, FILE), "PetalBot may fetch this URL.", ""),
-    (text(404), "has no robots.txt: crawlers may fetch everything.", ""),
-    (text(503), "did not give its robots.txt: error 503. Crawlers fetch nothing, and ask again at", "Mend the server"),
-    (text(200, PAGE), "This is a web page, not a robots.txt. Crawlers find no rule in it", "Let it answer 404"),
-    (text(200, f"# {'x' * 600_000}\n"), "may fetch", "Crawlers read only the first 512,000 bytes"),
-]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("reply", "sentence", "notice"), STATES, ids=["file", "404", "503", "page", "long"])
-async def test_every_state_is_said_first_and_breaks_no_rule(
-    service: str, browser: Browser, scheme: str, reply: Reply, sentence: str, notice: str
-) -> None:
-    async with serve(reply) as origin, visiting(browser, service, color_scheme=scheme) as visitor:
-        await _show(visitor)
-        await visitor.fetch(origin.url)
-        await expect(visitor.page.locator("#sentence")).to_contain_text(sentence)
-        await expect(visitor.page.locator("#notice")).to_contain_text(notice)
-        await expect(visitor.page.locator(".loading")).to_have_count(0)
-        assert await visitor.evaluate(REGIONS) == 1
-        assert await violations(visitor) == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_many_crawlers_and_a_comparison_break_no_rule(service: str, browser: Browser, scheme: str) -> None:
-    async with visiting(browser, service, color_scheme=scheme) as visitor:
-        await _ask_many(visitor)
-        assert await violations(visitor) == []
-        await visitor.page.locator("#compare").click()
-        await visitor.page.locator("#other").fill("User-agent: GPTBot\nDisallow: /private/\n")
-        await expect(visitor.page.locator("#sentence")).to_contain_text("opens 2 URLs")
-        assert await violations(visitor) == []
 
 
 async def test_comparison_says_for_whom_the_change_matters(service: str, browser: Browser) -> None:

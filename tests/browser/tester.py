@@ -58,6 +58,9 @@ def binary() -> str:
 AXE = {"rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}}}
 """Rules of WCAG (2.5.8 and 2.5.3) that axe-core leaves out by default."""
 
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+"""By how many pixels the page is wider than the window."""
+
 # A paste over the whole content of a field, which the browser handles unless the page does.
 PASTE = """(field, text) => {
     field.setSelectionRange(0, field.value.length);
