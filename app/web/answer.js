@@ -12,6 +12,7 @@ import { Listing } from "./listing.js";
 import { ofChange, ofWebPage, QUESTION, sentence, shares, withoutFile } from "./sentence.js";
 import { originOf } from "./file-source.js";
 import { WhatIf } from "./what-if.js";
+import { PagesThemselves } from "./page-itself.js";
 import { Pace } from "./pace.js";
 import { SiteSitemaps } from "./site-sitemaps.js";
 import { RowDetails } from "./row-details.js";
@@ -48,6 +49,7 @@ export class Answer {
     }));
     this._pace = new Pace(at("pace-body"));
     this._details = new RowDetails();
+    this._pages = new PagesThemselves();
     this._changes = new Changes(at("diff"), at("changes-facts"));
     this._sides = [...document.querySelectorAll("input[name=side]")];
     for (const radio of this._sides) {
@@ -188,6 +190,7 @@ export class Answer {
   /** Ask nothing more about the chosen verdict. */
   _close() {
     this._details.close();
+    this._pages.clear();
     this._whatIf.clear();
     this._service?.close();
   }
@@ -259,11 +262,12 @@ export class Answer {
     const newer = after !== undefined && this._since === null ? after : before;
     const isPage = newer.warnings.some(({ code }) => code === "html-body");
     this.say(...this._answered(crawlers, perAgent, isPage));
-    const parts = this._kinds === null || perAgent > 1 ? [] : shares(crawlers);
+    const now = newer === before ? crawlers : crawlersOf(newer.rows, perAgent, this._kinds);
+    const parts = this._kinds === null || perAgent > 1 ? [] : shares(now);
     at("shares").replaceChildren(...parts);
     at("shares").hidden = parts.length === 0;
     this._notice(isPage, newer);
-    at("facts").replaceChildren(...factsOf(crawlers, this._sitemaps.said(sitemaps, this._origin)));
+    at("facts").replaceChildren(...factsOf(now, this._sitemaps.said(sitemaps, this._origin)));
     document.querySelector("[data-opens=ask-urls]").textContent = count(this._lines.length, "URL");
     document.querySelector("[data-opens=ask-agents]").textContent = count(agents.length, "crawler");
     at("compare").setAttribute("aria-pressed", String(after !== undefined));
@@ -422,7 +426,9 @@ export class Answer {
   _explain(row, facts = []) {
     const cut = this._versions[this.side].warnings.find(({ code }) => code === "file-truncated");
     const home = originOf(this._read.urls[0].text);
-    at("why-body").replaceChildren(...explanation(row, cut, originOf(row.url) === home ? home : null, (line) => this._listing.reveal(line)), ...facts);
+    const isOfSite = this._service !== null || (this._origin !== null && originOf(row.url) === this._origin);
+    const page = isOfSite ? this._pages.of(row) : "";
+    at("why-body").replaceChildren(...explanation(row, cut, originOf(row.url) === home ? home : null, (line) => this._listing.reveal(line)), ...facts, page);
     this._listing.light(row);
     if (this._service === null) this._files[this.side].mark(this._listing.marked);
     at("pace").hidden = !(row.explanation.schedule?.length > 1);

@@ -49,6 +49,11 @@ export async function decideInDetail({ url, agent, dialect, purposes }, signal) 
   return ask(`v1/allowed?${query}`, { signal });
 }
 
+/** `POST v1/indexing`: what a page itself says to a crawler, by a fetch of the service's; throws ServiceError. */
+export function pageItself(url, agent, signal) {
+  return ask("v1/indexing", { ...posted({ url, agents: [agent], fetch: true, wait: FETCH_WAIT }), signal });
+}
+
 /** `GET v1/agents?category=`: the names of the crawlers of a category; throws ServiceError. */
 export async function agentsOf(category, signal) {
   return (await ask(`v1/agents?${new URLSearchParams({ category })}`, { signal })).agents.map(({ token }) => token);

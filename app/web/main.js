@@ -1,6 +1,7 @@
 // The page: its parts, its state, and the events that concern several of them.
 
 import { Answer } from "./answer.js";
+import { byRecipe } from "./recipes.js";
 import { copy, showLink } from "./links.js";
 import { Draft, isExample } from "./draft.js";
 import { EarlierVersion } from "./earlier-version.js";
@@ -10,6 +11,7 @@ import { FileSource } from "./file-source.js";
 import { isLink, stateOf } from "./state.js";
 import { onView, setView, view } from "./view.js";
 import { Question } from "./question.js";
+import { ServiceError } from "./api.js";
 import { save } from "./export.js";
 import { say } from "./said.js";
 import { SiteFetch } from "./site-fetch.js";
@@ -84,8 +86,8 @@ async function restore(wanted) {
 }
 
 /** Offer to bring back what the fields hold, or the state `before`, and say what replaces it. */
-function replacing(what, before = state()) {
-  at("back").hidden = isExample({ ...before, site: "" });
+function replacing(what, before = state(), isKept = !isExample({ ...before, site: "" })) {
+  at("back").hidden = !isKept;
   at("back-said").textContent = what;
   at("bring-back").onclick = () => {
     at("back").hidden = true;
@@ -114,6 +116,29 @@ async function startAnew() {
   await restore(EXAMPLE);
   draft.clear();
   replacing("Nothing of what you had typed is kept in this browser.", before);
+}
+
+/** Change a second version by a recipe, so that the table compares; one undo takes all of it back. */
+async function cook(recipe) {
+  const before = state();
+  try {
+    const { text, what, shown } = await byRecipe(recipe, other.value || robots.value, new AbortController().signal);
+    if (text === null) return tellAdvice(`${what}.`);
+    replacing(`${what}.`, before, true);
+    question.addCrawlers(shown);
+    compare(text);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    say("question", error.message, true);
+  }
+  return undefined;
+}
+
+/** Compare the file with another text; with none, no longer. */
+function compare(text) {
+  setView("text");
+  answer.side = text === "" ? 0 : 1;
+  other.replace(text, "");
 }
 
 function shownFile() {
@@ -170,12 +195,12 @@ at("editor").addEventListener("keydown", (event) => {
   shownFile().undo();
 });
 at("compare").addEventListener("click", () => {
-  const isCompared = other.value !== "";
-  setView("text");
-  answer.side = isCompared ? 0 : 1;
-  other.replace(isCompared ? "" : robots.value, "");
+  compare(other.value === "" ? robots.value : "");
   shownFile().field.focus();
 });
+for (const button of document.querySelectorAll("[data-recipe]")) {
+  button.addEventListener("click", () => cook(button.dataset.recipe));
+}
 for (const chip of document.querySelectorAll("[data-opens]")) {
   chip.addEventListener("click", () => open(chip.dataset.opens, chip.getAttribute("aria-expanded") !== "true"));
 }

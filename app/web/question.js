@@ -171,13 +171,17 @@ export class Question {
     }
   }
 
-  /** Add these crawlers; those of the example make room. */
+  /** Add the crawlers of a preset; those of the example make room. */
   _addNames(names) {
     if (names.length === 0) return this._agents.tell([{ line: null, detail: "This file names no crawler." }]);
-    const before = this._agents.value === EXAMPLE.agents ? [] : this._agents.asked.map(({ text }) => text);
-    const known = new Set(before.map((name) => name.toLowerCase()));
-    this._agents.value = [...before, ...names.filter((name) => !known.has(name.toLowerCase()))].join("\n");
+    this.addCrawlers(names, this._agents.value === EXAMPLE.agents ? [] : this._agents.asked);
     return this._changed();
+  }
+
+  /** Ask about these crawlers, too: names or categories. */
+  addCrawlers(names, before = this._agents.asked) {
+    const known = new Set(before.map(({ text }) => text.toLowerCase()));
+    this._agents.value = [...before.map(({ text }) => text), ...names.filter((name) => !known.has(name.toLowerCase()))].join("\n");
   }
 }
 
