@@ -2,7 +2,7 @@ import { originOf } from './question.js';
 
 /** Requests of one origin that ask together while its interval is not known. */
 const AT_ONCE = 100;
-/** Seconds ahead for which as many requests ask as have a slot, and at least one. */
+/** Seconds ahead for which as many requests ask as have a slot. */
 const LOOKAHEAD = 1;
 /** Seconds between two attempts to reach a silent service: they double from the first to the last. */
 const [FIRST_RETRY_DELAY, LAST_RETRY_DELAY] = [0.5, 30];
@@ -23,6 +23,8 @@ export const WAITS_FOR = 'robotsWaitsFor';
 /** Who waits for one origin, and until when. */
 class Line {
   interval = 0;
+  /** How many ask at least: two, if both slots are within `maxWait`, since crawlee's queue takes its time to give out the second. */
+  least = 1;
   opensAt = 0;
   /** The turn for which that was set. */
   turn = 0;
@@ -40,7 +42,7 @@ class Line {
   free(now) {
     if (now < this.opensAt) return 0;
     for (const [id, at] of this.called) if (now - at > CALL_TIMEOUT) this.called.delete(id);
-    const places = this.interval * AT_ONCE > LOOKAHEAD ? Math.max(1, Math.floor(LOOKAHEAD / this.interval)) : AT_ONCE;
+    const places = this.interval * AT_ONCE > LOOKAHEAD ? Math.max(this.least, Math.floor(LOOKAHEAD / this.interval)) : AT_ONCE;
     return places - this.asking - this.called.size;
   }
 
@@ -113,6 +115,7 @@ export class Lines {
   /** The slot of a page was granted. */
   granted(line, interval, maxWait) {
     line.interval = interval;
+    line.least = 2 * interval <= maxWait ? 2 : 1;
     line.opensAt = Math.max(line.opensAt, monotonic() + interval - maxWait);
     this.known(line);
   }

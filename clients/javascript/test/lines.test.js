@@ -75,6 +75,18 @@ test('an origin is given up that is deferred for too long, and others are not', 
   assert.equal(lines.enter({ id: 'a' }, line), true); // to fail
 });
 
+test('a second request asks while the first waits for its slot, if its own is near enough', () => {
+  const lines = new Lines(3600);
+  for (const [interval, asking] of [[0.02, 50], [0.5, 2], [2, 2], [2.5, 2], [3, 1], [60, 1]]) {
+    const line = lines.of(`http://h${interval}/`);
+    lines.granted(line, interval, 5);
+    line.opensAt = 0;
+    let entered = 0;
+    while (lines.enter({ id: entered }, line)) entered += 1;
+    assert.equal(entered, asking, `${interval}`);
+  }
+});
+
 test('of those that asked together, the first turn counts', () => {
   const lines = new Lines(3600);
   const line = lines.of('http://h/');
