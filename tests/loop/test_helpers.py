@@ -64,7 +64,13 @@ class Called(Helpers):
 
 
 async def gone(pid: int) -> None:
-    await until_so(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    def has_ended() -> bool:
+        try:
+            return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    await until_so(has_ended)
 
 
 async def test_calls_get_their_own_answers() -> None:
