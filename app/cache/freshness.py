@@ -188,7 +188,7 @@ def next_snapshot(previous: Snapshot | None, fetched: Fetched, now: float, *, in
 def doubted(previous: Snapshot | None, fetched: Fetched, now: float, hides_rules: HidesRules) -> Fetched:
     """Report a web page that hides the rules of the previous copy as a failure (spec Q9).
 
-    That is how a site looks on the day on which it turns on a wall against bots. The page counts once it has been there
+    That is how a site looks on the day on which it turns on bot protection. The page counts once it has been there
     for PAGE_STAYS, by two fetches in a row or more.
     """
     page = fetched.access

@@ -122,6 +122,8 @@ async def test_page_that_the_service_fetches_is_read_with_what_it_loads(store_ur
     page = text(200, PAGE, {"Content-Type": "text/html", "X-Robots-Tag": "noindex"})
     async with serve(text(200, ROBOTS), page) as origin, running(store_url, pace_floor=0.0) as service:
         answer = await post(service, url=f"{origin.url}/open", fetch=True)
+        version = answer["version"]
+        assert version
         assert answer["rules"] == ["nofollow", "noindex"]
         assert answer["decided_by"]["index"]["where"] == "header 1"
         assert answer["page"] == {
@@ -129,8 +131,8 @@ async def test_page_that_the_service_fetches_is_read_with_what_it_loads(store_ur
             "outcome": "read",
             "detail": "",
             "loads": [
-                {"url": f"{origin.url}/shop/a.css", "verdict": "allow", "line": None},
-                {"url": f"{origin.url}/closed/b.css", "verdict": "disallow", "line": 2},
+                {"url": f"{origin.url}/shop/a.css", "verdict": "allow", "line": None, "version": version},
+                {"url": f"{origin.url}/closed/b.css", "verdict": "disallow", "line": 2, "version": version},
             ],
             "other_origins": 1,
         }

@@ -198,9 +198,10 @@ async def _page_out(services: Services, question: Question, page: SitePage, foun
         if target is None or target.origin != page.target.origin:
             others += 1
         elif target.url not in loads:
-            verdict = (await services.decider.decide(question._replace(target=target), begun=True)).verdict
+            decision = await services.decider.decide(question._replace(target=target), begun=True)
+            verdict = decision.verdict
             line = None if verdict.rule is None else verdict.rule.directive.line
-            loads[target.url] = LoadOut(url=target.url, verdict=verdict.permission, line=line)
+            loads[target.url] = LoadOut(url=target.url, verdict=verdict.permission, line=line, version=decision.version)
     return PageReadOut(
         url=page.target.url,
         outcome=page.outcome,

@@ -41,6 +41,7 @@ class LoadOut(BaseModel):
     url: str
     verdict: Permission
     line: int | None = Field(description="The line of robots.txt that decides; null for none.")
+    version: str | None = Field(description=VERSION_TEXT)
 
 
 class IndexingOut(BaseModel):
