@@ -85,8 +85,17 @@ async def test_index_and_compressed_sitemaps_give_the_urls_of_the_site(store_url
 
 async def test_file_without_sitemaps_asks_for_nothing(store_url: str) -> None:
     answer, asked = await read({}, store_url)
+    assert answer.pop("version")
+    assert answer.pop("robots")["outcome"] == "successful"
     assert answer == {"urls": [], "sitemaps": [], "other_origins": 0, "unread": 0, "complete": True}
     assert asked == ["/robots.txt"]
+
+
+async def test_file_that_cannot_be_fetched_leaves_the_answer_incomplete(store_url: str) -> None:
+    async with serve(text(503)) as origin, running(store_url) as service:
+        answer = await ask(service, origin.url)
+    assert (answer["urls"], answer["complete"], answer["version"]) == ([], False, None)
+    assert (answer["robots"]["outcome"], answer["robots"]["status"]) == ("unreachable", 503)
 
 
 async def test_robots_txt_decides_by_the_name_of_the_service(store_url: str) -> None:

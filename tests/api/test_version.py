@@ -97,6 +97,10 @@ async def refresh(service: Service, page: Mapping[str, str]) -> object:
     return (await service.client.post("/v1/robots/refresh", params={"url": page["url"]})).json()["version"]
 
 
+async def sitemaps(service: Service, page: Mapping[str, str]) -> object:
+    return (await service.client.post("/v1/robots/sitemaps", params={"url": page["url"]})).json()["version"]
+
+
 ROUTES: Final[tuple[Callable[[Service, Mapping[str, str]], Awaitable[object]], ...]] = (
     allowed,
     explained,
@@ -110,6 +114,7 @@ ROUTES: Final[tuple[Callable[[Service, Mapping[str, str]], Awaitable[object]], .
     file,
     facts,
     refresh,
+    sitemaps,
 )
 
 

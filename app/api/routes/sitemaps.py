@@ -4,6 +4,8 @@ import msgspec
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
+from app.api.answers.schema import VERSION_TEXT, RobotsOut
+from app.api.answers.serialize import robots_out
 from app.api.disconnect import while_connected
 from app.api.middleware.auth import caller_of, charge_on_credit
 from app.api.parameters import OriginUrl, Wait
@@ -44,7 +46,11 @@ class SitemapsOut(BaseModel):
         description=f"Sitemaps that were not asked for: at most {SITEMAPS} are, with {SITEMAP_BYTES} bytes in all, and "
         f"none is begun after {SITEMAP_SECONDS:g} s."
     )
-    complete: bool = Field(description=f"Whether no bound left anything out: of the URLs, {URLS} fit.")
+    complete: bool = Field(
+        description=f"Whether robots.txt could be read, and no bound left anything out: of the URLs, {URLS} fit."
+    )
+    version: str | None = Field(description=VERSION_TEXT)
+    robots: RobotsOut
 
 
 @router.post("/v1/robots/sitemaps", response_model=SitemapsOut, responses={**documented(422, 503)})
@@ -69,5 +75,11 @@ async def sitemaps(request: Request, url: OriginUrl, wait: Wait = WAIT) -> Respo
         work = read_sitemaps(origin, named, services.sites, parse, caller)
         found = await while_connected(request.receive, work)
     charge_on_credit(request.scope, len(found.sitemaps))
-    answer = {**found._asdict(), "sitemaps": [it._asdict() for it in found.sitemaps]}
+    answer = {
+        **found._asdict(),
+        "sitemaps": [it._asdict() for it in found.sitemaps],
+        "complete": found.complete and file.version is not None,
+        "version": file.version,
+        "robots": robots_out(origin, file.cached).model_dump(mode="json"),
+    }
     return Response(msgspec.json.encode(answer), media_type="application/json")
