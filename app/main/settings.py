@@ -201,7 +201,8 @@ def _sentence(problem: ErrorDetails) -> str:
     # Secrets are not quoted.
     secret = name == "PERMIT_SECRET" or (name == "FETCH_PROXY" and "@" in value)
     value = "" if secret else f"={shown(value)}"
-    return f"{name}{value} is invalid: {message(problem)}."
+    text = f"{name}{value} is invalid: {message(problem)}"
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def _parts(value: str) -> list[str]:

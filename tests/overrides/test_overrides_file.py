@@ -1,6 +1,7 @@
 """OVERRIDES_FILE as it is read: what an export prints, and errors that name the line, the member and the value."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -76,11 +77,15 @@ def test_a_file_has_as_many_overrides_as_the_store_may_have() -> None:
         read_lines("\n".join(lines))
 
 
-def test_a_bad_file_stops_the_start_with_its_name_and_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", FAULTS)
+def test_a_bad_file_stops_the_start_with_its_name_and_its_line(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "overrides.jsonl"
-    file.write_text(GOOD.replace("deny", "close"))
+    file.write_text(f"{GOOD}\n\n{line}\n")
     monkeypatch.setenv("OVERRIDES_FILE", str(file))
-    with pytest.raises(BadSetting, match=r"OVERRIDES_FILE=.*overrides.jsonl is invalid: line 1: action is 'close': "):
+    with pytest.raises(BadSetting, match=r"OVERRIDES_FILE=.*overrides.jsonl is invalid: line 3: ") as raised:
         Settings.read()
+    assert re.search(r"[^.?][.?]\Z", str(raised.value))
     file.write_text(GOOD)
     assert Settings.read().overrides_file == file
