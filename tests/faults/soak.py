@@ -5,6 +5,9 @@ python -m tests.faults.soak
 A real process with continuous callers; a Valkey that is killed, stopped, slowed down, filled up and flushed; origins
 that answer 5xx, stall, reset, drip and send bombs. The resources of the process are measured at rest, after a warm-up
 and at the end; `Figures.faults` lists the ones that have grown too much.
+
+Every question gets a verdict throughout. Only the routes in NEEDS_STORE may refuse, with 503 `store-down`; any other
+refusal is a fault too.
 """
 
 import asyncio
@@ -44,6 +47,13 @@ MORE_MEMORY, MORE_FILES, MORE_TASKS, MORE_THREADS = 24 * 1024 * 1024, 16, 4, 8
 """Maximum growth from then until the end, both at rest: bytes, descriptors, tasks, threads.
 
 Descriptors may grow by the connections to the store, and to origins.
+"""
+
+NEEDS_STORE = {"DELETE /v1/robots", "GET /v1/robots/history"}
+"""The routes that answer 503 `store-down` without the store.
+
+Nothing but the store has the history of an origin, and only the store can tell other processes of a purge; the process
+that is asked has purged its own copy by then. All other routes that the callers use answer from what the process has.
 """
 
 CALLERS = 12
@@ -199,15 +209,29 @@ class Tally:
     """The answers that callers got."""
 
     answers: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
 
     def judge(self, answer: dict[str, object]) -> None:
-        """Check that none of these origins is ever allowed."""
+        """Check that there is a verdict, and that none of these origins is ever allowed."""
         verdict = str(answer.get("verdict", "problem"))
         self.answers[verdict] += 1
-        if answer.get("allowed") or verdict not in {"disallow", "defer", "problem"}:
+        if answer.get("allowed") or verdict not in {"disallow", "defer"}:
             self.wrong.append(json.dumps(answer)[:300])
+
+    def note(self, answer: httpx.Response) -> bool:
+        """Count an answer, and check that it succeeds or is a refusal of NEEDS_STORE; whether it succeeds."""
+        status = answer.status_code
+        self.answers[str(status)] += 1
+        if status in {200, 204}:
+            return True
+        route = f"{answer.request.method} {answer.url.path}"
+        kind = str(answer.json().get("type")).rpartition(":")[2] if status == 503 else str(status)
+        self.refusals[f"{kind} of {route}"] += 1
+        if kind != "store-down" or route not in NEEDS_STORE or "Retry-After" not in answer.headers:
+            self.wrong.append(f"{answer.request.url}: {status} {answer.text[:300]}")
+        return False
 
 
 class Callers:
@@ -256,30 +280,30 @@ class Callers:
 
     async def _ask(self) -> None:
         answer = await self._client.get("/v1/allowed", params=self._question())
-        self._note(answer, {200, 503})
-        self._tally.judge(answer.json())
+        if self._tally.note(answer):
+            self._tally.judge(answer.json())
 
     async def _batch(self) -> None:
         answer = await self._client.post("/v1/allowed", json={"items": [self._question() for _ in range(20)]})
-        self._note(answer, {200})
-        for one in answer.json()["answers"]:
-            self._tally.judge(one)
+        if self._tally.note(answer):
+            for one in answer.json()["answers"]:
+                self._tally.judge(one)
 
     async def _stream(self) -> None:
         body = "\n".join(json.dumps(self._question()) for _ in range(20))
         headers = {"Content-Type": "application/x-ndjson"}
         answer = await self._client.post("/v1/allowed", content=body, headers=headers)
-        self._note(answer, {200})
-        for line in answer.text.splitlines():
-            self._tally.judge(json.loads(line))
+        if self._tally.note(answer):
+            for line in answer.text.splitlines():
+                self._tally.judge(json.loads(line))
 
     async def _purge(self) -> None:
-        self._note(await self._client.delete("/v1/robots", params={"url": random.choice(self._origins)}), {204, 503})
+        self._tally.note(await self._client.delete("/v1/robots", params={"url": random.choice(self._origins)}))
 
     async def _look(self) -> None:
         path = random.choice(["/v1/robots", "/v1/robots/history", "/readyz", "/metrics", "/v1/overrides"])
         query = {"url": random.choice(self._origins)} if path.startswith("/v1/robots") else {}
-        self._note(await self._client.get(path, params=query), {200, 503})
+        self._tally.note(await self._client.get(path, params=query))
 
     async def _leave(self) -> None:
         """Ask, and disconnect before the answer."""
@@ -302,11 +326,6 @@ class Callers:
         await writer.drain()
         await asyncio.sleep(0.01)
         writer.transport.abort()
-
-    def _note(self, answer: httpx.Response, expected: set[int]) -> None:
-        self._tally.answers[str(answer.status_code)] += 1
-        if answer.status_code not in expected:
-            self._tally.wrong.append(f"{answer.request.url}: {answer.status_code} {answer.text[:300]}")
 
     async def aclose(self) -> None:
         """Disconnect."""
@@ -354,10 +373,16 @@ class Figures:
             "after the warm-up": str(self.warm),
             "at the end": str(self.end),
             "most memory meanwhile": f"{self.highest / 2**20:.1f} MiB",
-            "answers": ", ".join(f"{count} {name}" for name, count in self.tally.answers.most_common()),
-            "faults of the store": ", ".join(f"{count} {name}" for name, count in self.tally.faults.most_common()),
+            "answers": listed(self.tally.answers),
+            "refusals": listed(self.tally.refusals),
+            "faults of the store": listed(self.tally.faults),
         }
         return "\n".join(f"{name:24}{value}" for name, value in rows.items())
+
+
+def listed(counts: Counter[str]) -> str:
+    """The counts, the highest first."""
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
 async def resources(service: Process, client: httpx.AsyncClient, at_rest: int) -> CacheResult:
