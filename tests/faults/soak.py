@@ -336,7 +336,7 @@ class Callers:
 
 
 @dataclass(frozen=True)
-class CacheResult:
+class Resources:
     """The resources of a process at rest."""
 
     memory: int
@@ -353,8 +353,8 @@ class Figures:
     """The results."""
 
     seconds: float
-    warm: CacheResult
-    end: CacheResult
+    warm: Resources
+    end: Resources
     highest: int
     tally: Tally
     more_memory: int
@@ -385,7 +385,7 @@ def listed(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
-async def resources(service: Process, client: httpx.AsyncClient, at_rest: int) -> CacheResult:
+async def resources(service: Process, client: httpx.AsyncClient, at_rest: int) -> Resources:
     """The resources of the process once all requests are finished; `at_rest` is its number of tasks before the load."""
 
     async def under_way() -> float:
@@ -397,7 +397,7 @@ async def resources(service: Process, client: httpx.AsyncClient, at_rest: int) -
     with suppress(TimeoutError):
         await until(partial(tasks_of, client), lambda number: number <= at_rest)
     one = psutil.Process(service.pid)
-    return CacheResult(one.memory_info().rss, one.num_fds(), await tasks_of(client), one.num_threads())
+    return Resources(one.memory_info().rss, one.num_fds(), await tasks_of(client), one.num_threads())
 
 
 async def tasks_of(client: httpx.AsyncClient) -> int:
