@@ -2,9 +2,8 @@
 // browser for ten seconds in a textarea: hundreds of thousands of lines, or one line full of bidirectional controls. They
 // are kept outside the field: they are tested and shown like any other, but cannot be edited.
 
-import { insertAtSelection, LONG, takeLongPastes } from "./long-paste.js";
+import { insertAtSelection, takeLongPastes } from "./long-paste.js";
 import { count, el } from "./text.js";
-import { PageUndo } from "./page-undo.js";
 
 const MOST_LINES = 60_000;
 const LONGEST_LINE = 10_000;
@@ -12,7 +11,8 @@ const LINE_HEIGHT = 24;
 const PADDING = 8;
 
 export class FileField {
-  constructor(field) {
+  /** `undo` is the PageUndo of both versions. */
+  constructor(field, undo) {
     this.field = field;
     this._held = null;
     this._whole = false;
@@ -23,9 +23,8 @@ export class FileField {
     this._note = el("p", { class: "too-large", hidden: true, tabindex: -1 });
     this._numbers = el("div", { class: "numbers", "aria-hidden": "true" });
     field.after(this._numbers, this._note);
-    this._undo = new PageUndo(field, (text) => {
-      this.value = text;
-    });
+    this._undo = undo;
+    this._watched = undo.watch(field, this, (text) => this._set(text));
     field.addEventListener("input", () => {
       this.isTyped = this.value !== "";
       this.isReplaced = this._whole || this.value === "";
@@ -42,20 +41,16 @@ export class FileField {
     takeLongPastes(field, (text) => this._insert(text));
   }
 
-  /** Put a text in the place of all that there is, as if the user had pasted it. */
-  replace(text, what = "The text was replaced.") {
-    const before = this.value;
-    this.value = text;
-    this._undo.remember(before, what);
+  /** Put a text in the place of all that there is, as if the user had pasted it; undo restores `state`, if there is one. */
+  replace(text, what = "The text was replaced.", state = null) {
+    this._put(text, what, state);
     this._whole = true;
-    this.field.dispatchEvent(new Event("input", { bubbles: true }));
+    this._changed();
   }
 
-  /** Put another file in the place of this one; Ctrl+Z brings it back. */
-  put(text) {
-    const before = this.value;
-    this.value = text;
-    this._undo.remember(before, "");
+  /** Put another file in the place of this one; undo restores the `state` before. */
+  put(text, state) {
+    this._put(text, "", state);
   }
 
   get value() {
@@ -63,8 +58,13 @@ export class FileField {
   }
 
   set value(text) {
+    const before = this.value;
+    this._set(text);
+    if (this.value !== before) this._undo.forget(this._watched);
+  }
+
+  _set(text) {
     const why = burden(text);
-    this._undo.forget();
     this.isTyped = false;
     this._held = why === null ? null : text;
     this.field.value = why === null ? text : "";
@@ -107,30 +107,27 @@ export class FileField {
     return true;
   }
 
-  /** Put `text` in the place of a part, as if it had been typed, so that one undo takes both back. */
-  write(from, end, text) {
-    const { field } = this;
-    const before = document.activeElement;
-    const isShort = this._held === null && text.length + end - from < LONG;
-    field.focus({ preventScroll: true });
-    if (isShort && document.activeElement === field) {
-      const { scrollTop } = field;
-      field.setSelectionRange(from, end);
-      document.execCommand(text === "" ? "delete" : "insertText", false, text);
-      field.scrollTop = scrollTop;
-      before?.focus({ preventScroll: true });
-    } else {
-      this.replace(this.value.slice(0, from) + text + this.value.slice(end), "");
-    }
+  /** Take the last change back, of either version. */
+  undo() {
+    this._undo.undo();
   }
 
-  /** Take the last change back, the page's or what was typed. */
-  undo() {
-    const before = document.activeElement;
-    this.field.focus({ preventScroll: true });
-    if (this._undo.isLast) this._undo.undo();
-    else document.execCommand("undo");
-    before?.focus({ preventScroll: true });
+  /** Put `text` in the place of a part. */
+  write(from, end, text) {
+    const { scrollTop } = this.field;
+    this._put(this.value.slice(0, from) + text + this.value.slice(end), "");
+    this.field.scrollTop = scrollTop;
+    this._changed();
+  }
+
+  _put(text, what, state = null) {
+    const before = this.value;
+    this._set(text);
+    this._undo.remember(this._watched, before, what, state);
+  }
+
+  _changed() {
+    this.field.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   /** Where a line, from 1, begins and ends; undefined if there are fewer. */
@@ -158,16 +155,16 @@ export class FileField {
 
   _insert(text) {
     const field = this.field;
-    const whole = field.value.slice(0, field.selectionStart) + text + field.value.slice(field.selectionEnd);
     const before = field.value;
+    const whole = before.slice(0, field.selectionStart) + text + before.slice(field.selectionEnd);
     if (burden(whole) === null) {
-      this._undo.remember(before, "Pasted.");
-      return insertAtSelection(field, text);
+      insertAtSelection(field, text);
+    } else {
+      this._set(whole);
+      this._note.focus();
     }
-    this.value = whole;
-    this._undo.remember(before, "Pasted.");
-    this._note.focus();
-    return field.dispatchEvent(new Event("input", { bubbles: true }));
+    this._undo.remember(this._watched, before, "Pasted.");
+    this._changed();
   }
 
   _emptier() {

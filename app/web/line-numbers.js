@@ -13,13 +13,11 @@ export class LineNumbers {
     this._gutter = field.parentElement.querySelector(".gutter");
     this._troubles = new Map();
     field.addEventListener("input", () => this.clear());
-    this._undo = new PageUndo(field, (text) => {
-      this.value = text;
+    this._undo = new PageUndo();
+    this._watched = this._undo.watch(field, this, (text) => {
+      field.value = text;
     });
-    takeLongPastes(field, (text) => {
-      this._undo.remember(this.value, "Pasted.");
-      insertAtSelection(field, text);
-    });
+    takeLongPastes(field, (text) => this._change("Pasted.", () => insertAtSelection(field, text)));
     field.addEventListener("scroll", () => {
       this._gutter.scrollTop = field.scrollTop;
     });
@@ -36,14 +34,21 @@ export class LineNumbers {
 
   set value(text) {
     this._field.value = text;
-    this._undo.forget();
+    this._undo.forget(this._watched);
     this.clear();
   }
 
   /** Put a text in the place of all that the field holds, as the user would; it can be undone. `what` says so. */
   replace(text, what) {
-    this._undo.remember(this.value, what);
-    this._field.value = text;
+    this._change(what, () => {
+      this._field.value = text;
+    });
+  }
+
+  _change(what, change) {
+    const before = this.value;
+    change();
+    this._undo.remember(this._watched, before, what);
     this._field.dispatchEvent(new Event("input", { bubbles: true }));
   }
 

@@ -4,7 +4,7 @@
 // paste into the field itself, in a tenth of a second, and takes it back itself (PageUndo).
 
 /** Characters of a text that is not for the browser to put into a field. */
-export const LONG = 10_000;
+const LONG = 10_000;
 
 /** Put long pastes into `field` by `insert(text)`; others are the browser's. */
 export function takeLongPastes(field, insert) {
@@ -19,5 +19,4 @@ export function takeLongPastes(field, insert) {
 /** Put a text in the place of the selection, as a paste does. */
 export function insertAtSelection(field, text) {
   field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");
-  field.dispatchEvent(new Event("input", { bubbles: true }));
 }

@@ -10,6 +10,7 @@ import { FileField } from "./file-field.js";
 import { FileSource } from "./file-source.js";
 import { isLink, stateOf } from "./state.js";
 import { onView, setView, view } from "./view.js";
+import { PageUndo } from "./page-undo.js";
 import { Question } from "./question.js";
 import { ServiceError } from "./api.js";
 import { save } from "./export.js";
@@ -22,8 +23,9 @@ import { TestRun } from "./test-run.js";
 const at = (id) => document.getElementById(id);
 
 const source = new FileSource(at("site"), at("site-said"));
-const robots = new FileField(at("robots"));
-const other = new FileField(at("other"));
+const edits = new PageUndo(state, takeBack);
+const robots = new FileField(at("robots"), edits);
+const other = new FileField(at("other"), edits);
 const question = new Question(() => run.changed(), () => robots.value, () => source.origin ?? site.origin);
 const answer = new Answer([robots, other], takeAdvice, (urls) => {
   question.takeUrls(urls);
@@ -90,10 +92,17 @@ function replacing(what, before = state(), isKept = !isExample({ ...before, site
   at("back").hidden = !isKept;
   at("back-said").textContent = what;
   at("bring-back").onclick = () => {
-    at("back").hidden = true;
-    restore(before);
-    at("robots").focus();
+    if (!edits.undoTo(before)) takeBack(before);
+    shownFile().field.focus();
   };
+}
+
+/** Show the page as it was `before`. */
+function takeBack(before) {
+  const isInFile = [robots.field, other.field].includes(document.activeElement);
+  at("back").hidden = true;
+  restore(before);
+  if (isInFile) shownFile().field.focus({ preventScroll: true });
 }
 
 /** Show what the user has typed at this address, the state in the address, or the example. */
@@ -126,7 +135,7 @@ async function cook(recipe) {
     if (text === null) return tellAdvice(`${what}.`);
     replacing(`${what}.`, before, true);
     question.addCrawlers(shown);
-    compare(text);
+    compare(text, before);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     say("question", error.message, true);
@@ -134,11 +143,11 @@ async function cook(recipe) {
   return undefined;
 }
 
-/** Compare the file with another text; with none, no longer. */
-function compare(text) {
+/** Compare the file with another text; with none, no longer. Undo restores the state `before`, if there is one. */
+function compare(text, before = null) {
   setView("text");
   answer.side = text === "" ? 0 : 1;
-  other.replace(text, "");
+  other.replace(text, "", before);
 }
 
 function shownFile() {
@@ -183,16 +192,15 @@ onView(() => {
 for (const file of [robots, other]) {
   file.field.addEventListener("input", () => {
     setView("text");
+    // An undo may be of the version that is not shown.
+    if (file === robots || other.value !== "") answer.side = Number(file === other);
     tellAdvice();
     run.changed(file.isReplaced);
   });
 }
-takeDrops(at("listing"), (text) => shownFile().replace(text), (why) => say(shownFile().field.id, why, true));
+takeDrops(at("listing"), (text) => shownFile().replace(text, undefined, state()), (why) => say(shownFile().field.id, why, true));
 at("editor").addEventListener("keydown", (event) => {
-  const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey;
-  if (!isUndo || event.target.closest("textarea") !== null) return;
-  event.preventDefault();
-  shownFile().undo();
+  if (event.target.closest("textarea") === null) edits.takeKey(event);
 });
 at("compare").addEventListener("click", () => {
   compare(other.value === "" ? robots.value : "");

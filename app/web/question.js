@@ -114,7 +114,7 @@ export class Question {
 
   /** Ask about the crawlers that a fetched file names, and the well-known ones, unless the user has chosen some. */
   takeCrawlers(file) {
-    if (this._agents.value.trim() !== this._given) return;
+    if (![this._given, EXAMPLE.agents].includes(this._agents.value.trim())) return;
     this._given = crawlersFor(file).join("\n");
     this._agents.value = this._given;
   }

@@ -55,14 +55,14 @@ export class SiteFetch {
       question.takeSite(url);
       this._offerRefetch(mine.signal);
       if (file.text === null) {
-        this._without(without(file.robots), false);
+        this._without(without(file.robots), false, before);
         setView("service");
         if (byLink) return answer.say("Press Test to see what crawlers do without the file.");
         return await run.ask({ quietly: true });
       }
       if (!byLink) question.takeCrawlers(file.text);
       if (robots.value !== file.text) {
-        robots.put(file.text);
+        robots.put(file.text, before);
         replacing("The file of the site takes the place of what was here.", before);
       }
       source.fetched(url, file.robots.truncated, facts(file.robots));
@@ -70,7 +70,7 @@ export class SiteFetch {
     } catch (error) {
       if (error.name === "AbortError") return undefined;
       if (!(error instanceof ServiceError)) throw error;
-      this._without(error.message, true);
+      this._without(error.message, true, before);
       return answer.say("There is no file to test.");
     } finally {
       done();
@@ -115,13 +115,13 @@ export class SiteFetch {
     }
   }
 
-  /** Say why there is no file, and show nothing of a former one. Text that the user has written is kept. */
-  _without(why, isWrong) {
+  /** Say why there is no file, and show nothing of a former one; undo restores the state `before`. Text that is typed is kept. */
+  _without(why, isWrong, before) {
     const { answer, robots, source, run } = this._parts;
     run.quiet();
     answer.clear();
     source.forget();
-    if (!robots.isTyped) robots.value = "";
+    if (!robots.isTyped && robots.value !== "") robots.put("", before);
     source.say(robots.value === "" ? why : `${why} · the text here is not of this site`, isWrong);
   }
 }
