@@ -97,7 +97,7 @@ ROWS: Final = 1_000_000
 URL_BYTES: Final = 1 << 29
 """Bytes of the URLs that are decided together, at most, but for a single one: Arrow's offsets have 32 bits."""
 
-_FILE_BYTES: Final = 1000  # of a file that is kept, and of each group that decided by it, beside RobotsTxt.size
+_FILE_BYTES: Final = 1500  # of a file that is kept, and of each group that decided by it, beside RobotsTxt.size
 _SLICE_BYTES: Final = 1 << 25  # of the files that are parsed for a slice, about; they last as long as it
 _SLICE_PAIRS: Final = 65_536
 _AGENTS: Final = 4096  # distinct texts of agents between two clearings

@@ -75,6 +75,11 @@ def grammar(group: bytes, *, forms: Sequence[Form], by_prefix: Mapping[Key, Key]
     return Grammar(bytes(letters), re.compile(group))
 
 
+def spans_of(letters: bytes, grammar: Grammar) -> list[tuple[int, int]]:
+    """The begin and end of each group."""
+    return [found.span() for found in grammar.group.finditer(letters)]
+
+
 class Group:
     """User-agent lines and the lines that belong to them, under one grammar. Groups compare by identity.
 
@@ -149,7 +154,7 @@ class Groups:
     def __init__(self, scan: Scan, grammar: Grammar) -> None:
         self.scan = scan
         self.letters = scan.lines.codes.translate(grammar.letters)
-        self.spans = [found.span() for found in grammar.group.finditer(self.letters)]
+        self.spans = spans_of(self.letters, grammar)
         self.has_version = b"V" in self.letters
         self._made: dict[int, Group] = {}
 

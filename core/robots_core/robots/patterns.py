@@ -173,7 +173,7 @@ class Ruleset:
         """The matcher for a path with a query. It has a second index if the two forms can differ (spec X5)."""
         lines, patterns = self._groups[0].scan.lines, self.matcher.patterns
         if self._has_second_forms is None:
-            self._has_second_forms = _DELIMITED_QUERY.search(lines.body) is not None
+            self._has_second_forms = has_second_forms(lines.body)
         if self._has_second_forms:
             if not _TWO_FORMS.search(path, path.find("?") + 1):
                 # The query has no delimiters or escapes of them, so it has only one form.
@@ -205,6 +205,11 @@ class Ruleset:
 
 Compile: TypeAlias = Callable[[Sequence[Group]], Ruleset]
 """Compiles the rules of an agent's groups; empty rules are left out (spec B11)."""
+
+
+def has_second_forms(body: bytes) -> bool:
+    """Whether patterns of a file may have a second form (spec X5)."""
+    return _DELIMITED_QUERY.search(body) is not None
 
 
 def _path_patterns(patterns: list[bytes]) -> Patterns:

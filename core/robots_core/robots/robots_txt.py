@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -9,9 +10,9 @@ from typing import Final
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.agents import STAR, Agent
 from robots_core.robots.dialects.dialect import Dialect
-from robots_core.robots.groups import Group, Groups, Selection
+from robots_core.robots.groups import Group, Groups, Selection, Selector, spans_of
 from robots_core.robots.lines import BLANKS, EXTENSION_KEYS, RULE_KEYS, Directive, Form, Key, codes_of, scan
-from robots_core.robots.patterns import INDEX_PAGE, Ruleset
+from robots_core.robots.patterns import INDEX_PAGE, Ruleset, has_second_forms
 from robots_core.robots.terms import Terms, read_terms
 from robots_core.robots.usage import USAGE_KEYS
 from robots_core.robots.verdict import Permission, Reason, Verdict
@@ -46,7 +47,7 @@ _AGENTS: Final = codes_of({Key.USER_AGENT}, Form)
 _RULES: Final = codes_of(RULE_KEYS, Form)
 _USAGES: Final = codes_of(USAGE_KEYS)
 _VERSIONS: Final = codes_of({Key.ROBOT_VERSION})
-_AFTER_STAR: Final = re.compile(rb"\*([^\r\n]*+)")
+_AFTER_STAR: Final = re.compile(rb"#[^\r\n]*+|\*([^#\r\n]*+)")  # comments have none
 _ASCII: Final = bytes(range(0x80))
 _DELIMITERS: Final = b":/?#[]@"
 _SILENT: Final = codes_of({Key.BLANK, Key.UNKNOWN}) + codes_of(Key, (Form.BY_PREFIX,))
@@ -89,15 +90,30 @@ class AgentRules:
 
 
 class Reading:
-    """One file under one dialect. Rules are compiled when they are first needed."""
+    """One file under one dialect. Rules are compiled when they are first needed.
 
-    __slots__ = ("_compiled", "_dialect", "_kept", "_room", "_rules", "_selector", "_stated", "_terms", "groups")
+    `like` is a reading with the same groups and rules, which are then shared.
+    """
 
-    def __init__(self, groups: Groups, dialect: Dialect) -> None:
-        self.groups = groups
+    __slots__ = (
+        "_compiled",
+        "_dialect",
+        "_kept",
+        "_like",
+        "_room",
+        "_rules",
+        "_selector",
+        "_stated",
+        "_terms",
+        "groups",
+    )
+
+    def __init__(self, groups: Groups, dialect: Dialect, like: "Reading | None" = None) -> None:
+        self.groups: Groups = groups if like is None else like.groups
         self._dialect = dialect
-        self._selector = dialect.select(groups)
-        self._rules: dict[str, AgentRules] = {}
+        self._like = like
+        self._selector: Selector = dialect.select(groups) if like is None else like._selector
+        self._rules: dict[str, AgentRules] = {} if like is None else like._rules
         self._compiled: dict[tuple[Group, ...], Ruleset] = {}
         self._terms: dict[tuple[str, bool], Terms] = {}
         self._room = 1000 + 2 * len(groups.letters)
@@ -140,6 +156,8 @@ class Reading:
 
     def _compile(self, token: str) -> AgentRules:
         """Compile and cache the rules of a token; tokens with the same groups share them."""
+        if self._like is not None:
+            return self._like._compile(token)
         groups = self._selector.groups(token)
         ruleset = self._compiled.get(groups)
         made = ruleset or self._dialect.compile(groups)
@@ -189,9 +207,17 @@ class RobotsTxt:
         reading = self._readings.get(dialect.name)
         if reading is None:
             # If two threads create it at once, both get the first one.
-            made = Reading(Groups(self.scan, dialect.grammar), dialect)
+            groups = Groups(self.scan, dialect.grammar)
+            made = Reading(groups, dialect, self._alike(groups, dialect))
             reading = self._readings.setdefault(dialect.name, made)
         return reading
+
+    def _alike(self, groups: Groups, dialect: Dialect) -> Reading | None:
+        """The reading by `dialect.like`, if it has these groups."""
+        like = dialect.like
+        if like is None or groups.has_version or groups.spans != spans_of(groups.letters, like.grammar):
+            return None
+        return self.reading(like)
 
     def judge(self, dialect: Dialect, agent: Agent, path: str) -> Verdict:
         """The verdict for `agent` and a URL's path and query under `dialect`."""
@@ -252,16 +278,17 @@ class RobotsTxt:
         """
         body = self.scan.lines.body
         rules = self._count(_RULES)
-        wild = b"".join(_AFTER_STAR.findall(body))
-        states = len(wild) + 2 * len(wild.translate(None, _ASCII))
-        if b"?" in body:
+        after_stars = _AFTER_STAR.findall(body)
+        # Each index page also adds its directory (spec D10).
+        pages = _states_of([text for text in after_stars if INDEX_PAGE in text]), min(rules, body.count(INDEX_PAGE))
+        states = _states_of(after_stars)
+        if has_second_forms(body):
             # Patterns are also compiled in their second form, in which a delimiter takes three bytes (spec X5).
+            wild = b"".join(after_stars)
             states += states + 2 * (len(wild) - len(wild.translate(None, _DELIMITERS)))
             rules += rules
-        if INDEX_PAGE in body:
-            # Each index page also adds its directory (spec D10).
-            states += states
-            rules += rules
+        states += pages[0]
+        rules += pages[1]
         size = _FILE_BYTES + len(self.body) + _LINE_BYTES * len(self.scan.lines) + _GROUP_BYTES * self._count(_AGENTS)
         size += _RULE_BYTES * rules + _STATE_BYTES * states + _USAGE_BYTES * self._count(_USAGES)
         if self._count(_VERSIONS):
@@ -271,6 +298,12 @@ class RobotsTxt:
     def _count(self, codes: bytes) -> int:
         lines = self.scan.lines.codes
         return len(lines) - len(lines.translate(None, codes))
+
+
+def _states_of(texts: Sequence[bytes]) -> int:
+    """Bytes of patterns after normalisation, in which a byte that is encoded takes three."""
+    joined = b"".join(texts)
+    return len(joined) + 2 * len(joined.translate(None, _ASCII))
 
 
 def absolute_url(written: str) -> str | None:

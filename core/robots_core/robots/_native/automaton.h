@@ -221,7 +221,7 @@ static int build_index(Index *it, const Text *patterns, uint32_t count, uint32_t
     Text *firsts = malloc(((size_t)count + 1) * sizeof(Text));
     Text *segments = malloc(((size_t)stars + 1) * sizeof(Text));
     it->prefix = malloc(((size_t)count + 1) * sizeof(Prefix));
-    it->waiting = malloc(((size_t)count + 1) * sizeof(Waiting));
+    it->waiting = malloc(((size_t)(count < stars ? count : stars) + 1) * sizeof(Waiting));
     it->same = malloc(((size_t)count + 1) * sizeof(uint32_t));
     int made = firsts && segments && it->prefix && it->waiting && it->same;
     if (made)

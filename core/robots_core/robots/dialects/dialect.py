@@ -20,7 +20,8 @@ class Dialect:
     """How one kind of robot parses and applies a robots.txt.
 
     `token` is a groups.token_pattern. `tokens` returns the tokens by which groups are looked up, in order.
-    `forbidden_closes`: 401 and 403 disallow the whole site (spec A13).
+    `forbidden_closes`: 401 and 403 disallow the whole site (spec A13). `like`: a dialect with the same letters, tokens
+    and rules for files without Robot-version; both share the rules of a file in which they find the same groups.
     """
 
     name: str
@@ -31,3 +32,4 @@ class Dialect:
     tokens: Callable[[Agent], tuple[str, ...]] = chain_of
     rates: RatePolicy = PLAIN_RATES
     forbidden_closes: bool = False
+    like: "Dialect | None" = None

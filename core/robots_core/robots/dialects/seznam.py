@@ -1,7 +1,7 @@
 """SeznamBot and `v2`: as RFC 9309, but member lines end a run of User-agent lines, and Robot-version 2.0 has globs."""
 
 from robots_core.robots.dialects.dialect import Dialect
-from robots_core.robots.dialects.rfc9309 import RFC9309_TOKEN
+from robots_core.robots.dialects.rfc9309 import RFC9309, RFC9309_TOKEN
 from robots_core.robots.groups import MergedGroups, grammar
 from robots_core.robots.lines import Form
 from robots_core.robots.patterns import compile_seznam
@@ -17,6 +17,7 @@ SEZNAM = Dialect(
     select=lambda groups: MergedGroups(groups, RFC9309_TOKEN, version_2=True),
     compile=compile_seznam,
     rates=SEZNAM_RATES,
+    like=RFC9309,
 )
 
 V2 = Dialect(
@@ -25,4 +26,5 @@ V2 = Dialect(
     token=RFC9309_TOKEN,
     select=lambda groups: MergedGroups(groups, RFC9309_TOKEN, version_2=True),
     compile=compile_seznam,
+    like=RFC9309,
 )
