@@ -123,10 +123,13 @@ def test_fetches_beyond_their_share_are_dropped_first() -> None:
 
 @pytest.mark.parametrize("size", [30_000, 300_000, 500_000])
 def test_long_copies_do_not_push_out_what_the_service_fetched(size: int) -> None:
-    own = [fetched(Successful(200, os.urandom(size)), at, at) for at in (1, 2)]
+    def file(number: int) -> Successful:
+        return Successful(200, b"Disallow: /%d #%b" % (number, os.urandom(size)))  # each has an effect of its own
+
+    own = [fetched(file(at), at, at) for at in (1, 2)]
     history = add((), own, NOW)
-    for number in range(30):
-        history = add(history, [sent(Successful(200, os.urandom(size)), 10 + number, 10 + number)], NOW)
+    for number in range(10, 40):
+        history = add(history, [sent(file(number), number, number)], NOW)
     assert own[1].digest in [it.digest for it in history]
     assert len(write(history, b"12345678")) <= HISTORY_BYTES
     assert read(write(history, b"12345678")) == history

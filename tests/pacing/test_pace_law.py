@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
+from app.pacing.law import AHEAD_SLOTS, FAR_SLOTS
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.redis_pacer import RedisPacer, keys_of
 from app.pacing.schedule import PaceWindow
@@ -125,11 +126,22 @@ async def ask(
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@example(
+    taken=[
+        Step(0, PageReports(1, 0.0), 1.0, refused=True),
+        Step(30, NO_PAGES, 0.05, refused=True),
+        Step(30, PageReports(succeeded=True), 0.05, refused=False),
+        Step(0, NO_PAGES, 0.05, refused=True),
+        Step(0, NO_PAGES, 0.05, refused=False),
+        Step(0, NO_PAGES, 10.0, refused=False),
+        Step(30, NO_PAGES, 0.05, refused=False),
+    ]
+)
 @given(taken=st.lists(steps, min_size=3, max_size=10))
 async def test_the_script_follows_the_law(clocked_server: tuple[ServerClock, Node], taken: list[Step]) -> None:
     clock, server = clocked_server
     server.ask("FLUSHALL")
-    model, ahead, end = Model(), 0, 0.0
+    model, ahead, end, slots = Model(), 0, 0.0, AHEAD_SLOTS
     async with client_of(server) as client:
         for step in taken:
             ahead += step.pause
@@ -142,15 +154,17 @@ async def test_the_script_follows_the_law(clocked_server: tuple[ServerClock, Nod
             model.forget(now)
             begins = model.learn(now, step.pages)
             least, bound = model.least(now)
-            assert view.latency == pytest.approx(model.latency, rel=1e-4, abs=2e-5)
+            assert view.latency == pytest.approx(model.latency, rel=5e-4, abs=2e-5)  # some milliseconds apart, too
             assert view.least == pytest.approx(least, rel=2e-3, abs=2e-5)  # a refusal is some milliseconds older
             assert least == 0 or view.bound == bound
             assert result.interval == pytest.approx(max(step.own, view.least), abs=2e-5)
             assert result.bound == (view.bound if view.least > step.own + 1e-6 else "floor")
             if isinstance(result, Slot):
                 assert result.go_at >= end - 1e-5
-                assert not model.reports or result.wait <= max(2.0, 8 * result.interval) + 1e-5
+                assert not model.reports or result.wait <= max(2.0, slots * result.interval) + 1e-5
                 end, model.pace = result.go_at + result.interval, result.interval
+            else:
+                slots = FAR_SLOTS  # the caller has a turn from here on
             model.forgotten_at = max(now, view.queue.ends) + 600
             if begins:
                 model.run = max(now, view.queue.ends) + 1.0
