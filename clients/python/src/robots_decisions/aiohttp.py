@@ -22,7 +22,7 @@ from robots_decisions._not_http import is_not_http
 from robots_decisions.errors import MAX_WAIT, Options, Sign, Unreachable
 from robots_decisions.permits import Fields, Slot, asked_price, late, not_http, unreached
 from robots_decisions.question import Names
-from robots_decisions.signatures import asked_signature, sign_request
+from robots_decisions.signatures import sign_request
 
 __all__ = [
     "AiohttpHttp",
@@ -166,13 +166,8 @@ class PermitMiddleware:
         url = str(request.url)
         members = self._options.members_of(url, request.headers.get("User-Agent"))
         response = await self._send(request, handler, await self._service.permit(url, members))
-        if not self._options.signs_when_asked:
-            return response
-        asked = asked_signature(request.method, response.status, response.headers)
-        if asked is None:
-            return response
         try:
-            slot = await self._service.signed_permit(url, members, asked)
+            slot = await self._service.asked_slot(url, members, request.method, response.status, response.headers)
         except BaseException:
             response.close()
             raise

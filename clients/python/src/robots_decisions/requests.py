@@ -23,7 +23,7 @@ from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, Options, Sign, Unreachable
 from robots_decisions.permits import UNASKED, VERSION, Fields, Open, Slot, asked_price, late, not_http, unreached
 from robots_decisions.question import Names
-from robots_decisions.signatures import asked_signature, sign_request
+from robots_decisions.signatures import sign_request
 
 __all__ = [
     "UNASKED",
@@ -179,13 +179,8 @@ class PermitAdapter(BaseAdapter):
         members = self._options.members_of(url, agent.decode("latin-1") if isinstance(agent, bytes) else agent)
         send = partial(self._adapter.send, request, *arguments, **options)
         response = self._send(request, send, self._service.permit(url, members))
-        if not self._options.signs_when_asked:
-            return response
-        asked = asked_signature(request.method or "", response.status_code, response.headers)
-        if asked is None:
-            return response
         try:
-            slot = self._service.signed_permit(url, members, asked)
+            slot = self._service.asked_slot(url, members, request.method or "", response.status_code, response.headers)
         except BaseException:
             response.close()
             raise

@@ -34,6 +34,7 @@ from robots_decisions.permits import (
     permit_question,
 )
 from robots_decisions.question import Members
+from robots_decisions.signatures import asked_signature
 from robots_decisions.verdicts import Verdict, VerdictAnswer, parse_verdict, verdict_path
 from robots_decisions.waits import Waits
 
@@ -86,8 +87,17 @@ class AsyncPermitClient:
             return await self._open(url, answer, ends - self.monotonic())
         raise options.errors.error(url, self._service.url, answer)
 
-    async def signed_permit(self, url: str, members: Members, accept_signature: str) -> Granted | None:
-        """The slot in which a page is fetched once more, signed as it asks; None, without a slot, if it cannot be."""
+    async def asked_slot(
+        self, url: str, members: Members, method: str, status: int, fields: Mapping[str, str]
+    ) -> Granted | None:
+        """The slot in which a page with this response is fetched once more, signed as its Accept-Signature asks.
+
+        None, and no slot is held, if the response or the caller's `sign` does not ask for that, or if the service
+        does not sign it.
+        """
+        accept_signature = asked_signature(method, status, fields) if self._options.signs_when_asked else None
+        if accept_signature is None:
+            return None
         answer = await self.answer(url, members, self._options.max_wait, accept_signature=accept_signature)
         if not isinstance(answer, Granted):
             return None

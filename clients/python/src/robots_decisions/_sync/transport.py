@@ -12,7 +12,7 @@ from robots_decisions._sync.service import Service
 from robots_decisions.errors import MAX_WAIT, ErrorTypes, Options, Sign, Unreachable
 from robots_decisions.permits import UNASKED, VERSION, Open, Slot, asked_price
 from robots_decisions.question import Names
-from robots_decisions.signatures import asked_signature, sign_request
+from robots_decisions.signatures import sign_request
 
 
 class Request(Protocol):
@@ -127,13 +127,8 @@ class Permits(Generic[SentT, ReceivedT]):
         url = str(request.url)
         members = self._options.members_of(url, request.headers.get("User-Agent"))
         response = self._send(request, url, self._service.permit(url, members))
-        if not self._options.signs_when_asked:
-            return response
-        asked = asked_signature(request.method, response.status_code, response.headers)
-        if asked is None:
-            return response
         try:
-            slot = self._service.signed_permit(url, members, asked)
+            slot = self._service.asked_slot(url, members, request.method, response.status_code, response.headers)
         except BaseException:
             response.close()
             raise
