@@ -69,7 +69,7 @@ class Received:
     """The response to a request for a page: its status, its fields, and the first part of its body, decoded.
 
     `body` is None unless the response is a whole file (`body_of`). `location`: where a redirect leads, None for a
-    scheme other than http(s), and for what is no redirect.
+    scheme other than http(s), and if the response is not a redirect.
     """
 
     status: int

@@ -24,7 +24,7 @@ TURN_GRACE, GRACE_SLOTS = 10 * SECOND, 2
 """A caller or a key is active until so long, and so many intervals of its key, after it was expected back."""
 
 MISSED_SLOTS = 32
-"""A turn at which nobody came is remembered for so many intervals of a key."""
+"""A missed turn is remembered for so many intervals of a key."""
 
 MAX_SLOTS = 2 * FAR_SLOTS
 MAX_ACTIVE, MAX_OWN = 1000, 64

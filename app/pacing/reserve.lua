@@ -216,7 +216,7 @@ if last >= MAX_SLOTS then blocked = math.max(blocked, ends[1]) end
 local share = math.max(interval, math.floor(math.floor(horizon / active_keys) / active))
 if next_held and held + slot_end - go > share then may_go = next_held end
 
--- How many turns of those that are not late there are up to an instant. Who is late is no longer expected.
+-- How many turns there are up to an instant, without those of late callers, who are no longer expected.
 local late = math.max(CALL_TAKES, math.floor(math.min(interval, reach) / 4))
 local function expected(at) return redis.call('ZCOUNT', LINE, '(' .. text(now - late), at) end
 
@@ -244,7 +244,7 @@ local function place(opens)
   return start == opens and turn >= start + spacing and start or turn
 end
 
--- Who is not due gets a slot that is near, or that nobody is expected for.
+-- A caller that is not due gets a slot that is near, or one for which nobody is expected.
 local near = math.min(NEAR_SLOTS * interval, math.floor(reach / 2))
 local within = math.min(max_wait, due and FAR_SLOTS * interval or reach)
 local reserved = go - now <= within and blocked <= now

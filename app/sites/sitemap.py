@@ -22,8 +22,8 @@ _BYTE_ORDER_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 class Sitemap(NamedTuple):
     """What a sitemap lists: pages of one origin, or with `is_index` sitemaps of one.
 
-    `others` is how many URLs of other origins it lists, and `more` whether not all of it was read. `wrong` says why it
-    is no sitemap, in a sentence.
+    `others` is how many URLs of other origins it lists, and `more` whether not all of it was read. `wrong` says in a
+    sentence why it is not a sitemap.
     """
 
     urls: list[str]
@@ -122,7 +122,7 @@ def _from_xml(content: bytes, truncated: bool) -> tuple[bool, list[str]]:
 class _XmlReader:
     """Collects the URLs of a sitemap, and stops at what no sitemap has.
 
-    A document type is refused, without which XML has no entities to expand and nothing to load.
+    Document types are refused, since only they can declare entities or load other files.
     """
 
     def __init__(self) -> None:
