@@ -22,8 +22,8 @@ from app.files.validation import unknown_name
 from app.loop.admission import Overloaded
 from app.observability.logs import REQUEST_ID
 from app.store.guarded_client import StoreDown
-from app.times import instant
 from robots_core.robots.access import Busy
+from robots_core.times import instant
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -13,6 +13,7 @@ from app.api.answers.answer_caching import AnswerCaching
 from app.api.answers.encoding import AnswerEncoder
 from app.api.change_polls import ChangePolls
 from app.api.long_work import LongWork
+from app.api.sites.reader import SiteReader
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.origin_lists import OriginLists
@@ -25,7 +26,6 @@ from app.loop.work_turns import WorkTurns
 from app.observability.metrics import Metrics
 from app.overrides.replica import Overrides
 from app.pacing.permits import Permits
-from app.sites.reader import SiteReader
 from app.store.eviction import EvictionPolicy
 from app.store.guarded_client import GuardedClient
 from robots_core.agents.directory import AgentDirectory

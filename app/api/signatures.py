@@ -16,7 +16,7 @@ from app.identity.coverage import LABEL, LIFETIME, Mark, is_exact_host, new_nonc
 from app.observability.metrics import Metrics
 from app.pacing.permits import Sign, Signing, Unsigned
 from app.pacing.slots import Slot
-from app.times import rfc3339
+from robots_core.times import rfc3339
 
 FARTHEST_SLOT = 300.0
 """Seconds to the farthest slot that a request is signed for, since a signature cannot be called back."""

@@ -14,7 +14,6 @@ import msgspec
 
 from app.cache.compression import compress, decompress, first_line
 from app.cache.freshness import Failing, First, Snapshot
-from app.times import LONGEST_DELTA
 from robots_core.dates import END_OF_TIME
 from robots_core.robots.access import (
     BODY_LIMIT,
@@ -27,6 +26,7 @@ from robots_core.robots.access import (
     Unreachable,
     Validators,
 )
+from robots_core.times import LONGEST_DELTA
 
 FACTS_LIMIT = 1024 * 1024
 """Bytes of the longest line of facts that is read; the fetch bounds header fields far below."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
-from app.times import LONGEST_DELTA, read_delta_seconds
 from robots_core.content import same
 from robots_core.dates import read_date
 from robots_core.robots.access import (
@@ -26,6 +25,7 @@ from robots_core.robots.access import (
     Unreachable,
     Validators,
 )
+from robots_core.times import LONGEST_DELTA, read_delta_seconds
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 

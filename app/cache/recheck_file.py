@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validat
 
 from app.cache.recheck import LONGEST_RECHECK, MODELS, SHORTEST_RECHECK, SLOWEST, DomainTable, Pace, Row, fixed, within
 from app.files.toml_file import parse, read_file, read_row
-from app.times import read_seconds
 from robots_core.origin import BadUrl, read_suffix
+from robots_core.times import read_seconds
 
 MAX_BUDGET = 1_000_000_000
 """Documents a day: the largest budget."""

@@ -4,10 +4,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from app.archive.archive import Archive
-from app.archive.places import files_at, is_url, shown
 from app.cli.exit_codes import Failed, Parser
 from app.cli.formatting import printable
+from app.history.archive.archive import Archive
+from app.history.archive.places import files_at, is_url, shown
 
 UNDAMAGED, DAMAGED = 0, 1
 """Exit codes: nothing is wrong; something is."""

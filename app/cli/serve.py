@@ -18,11 +18,11 @@ from app.cli.exit_codes import Parser
 from app.cli.listeners import listeners
 from app.loop.garbage import collected_when_quiet
 from app.main import service
+from app.main.server.connection import Connection
+from app.main.server.connection_limits import raise_file_limit
+from app.main.server.workers import Workers
 from app.main.settings import BadSetting, Settings
 from app.observability import logs, processes
-from app.server.connection import Connection
-from app.server.connection_limits import raise_file_limit
-from app.server.workers import Workers
 from app.store.embedded import serve
 
 SHUTDOWN_TIMEOUT = 60

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
-from app.archive.writer import ArchiveWriter
 from app.decision_log.chain import Chain, Mark, last_of_each
 from app.decision_log.line import LineWriter
 from app.decision_log.sinks import Sink, SinkFailed
 from app.decisions.evaluate import Decision
+from app.history.archive.writer import ArchiveWriter
 from app.loop.background import BackgroundTask, Surviving, periodically
 from app.observability.logs import KEY_ID, REQUEST_ID
 

@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from app.archive.archive import Archive
 from app.cache.byte_lru import ByteLRU
 from app.cache.result import CacheResult, Source
 from app.decision_log.chain import SIGNATURE
 from app.decision_log.line import rule_named
 from app.decisions.evaluate import CachedFile, Decision, Question, evaluate, judge_policy
+from app.history.archive.archive import Archive
 from robots_core.file import File
 from robots_core.origin import BadUrl, Origin, read_target
 from robots_core.purposes.policy import PurposePolicy, UnknownPurpose, read_purposes

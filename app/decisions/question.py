@@ -12,12 +12,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import PydanticKnownError
 
 from app.decisions.evaluate import Question
-from app.times import read_instant, rfc3339
 from robots_core.agents.directory import AgentDirectory, UnknownCategory
 from robots_core.origin import BadUrl, Target, read_target
 from robots_core.purposes.policy import PURPOSES, Purpose, PurposePolicy, read_purposes
 from robots_core.robots.agents import Agent, BadAgent, first_of
 from robots_core.robots.dialects import DIALECTS, Dialect
+from robots_core.times import read_instant, rfc3339
 
 AGENTS = 16
 """Agents that one question may name."""

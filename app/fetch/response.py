@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote, urljoin
 
-from app.times import read_retry_after
 from robots_core.origin import URL_LIMIT, OtherScheme, Target, read_target
 from robots_core.robots.access import (
     BODY_LIMIT,
@@ -24,6 +23,7 @@ from robots_core.robots.access import (
     media_type,
     readable_part,
 )
+from robots_core.times import read_retry_after
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -27,7 +27,7 @@ from app.api.routes import (
     trials,
 )
 from app.api.services import Phase, Services
-from app.server.connection import STOPPING
+from app.main.server.connection import STOPPING
 
 ROUTES = (
     allowed,

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.archive.reader import ArchiveReader
 from app.cache.redis_visits import RedisVisits
 from app.cache.visits import Visits
 from app.decision_log.chain import Chain
@@ -19,6 +18,7 @@ from app.decisions.evaluate import Decision
 from app.decisions.steps import Overriding, Pipeline, edge_facts, purposes
 from app.edge.redis_edge import RedisEdge
 from app.edge.replica import EdgeFacts
+from app.history.archive.reader import ArchiveReader
 from app.history.reader import HistoryReader
 from app.main.files import Files, process_name
 from app.main.settings import Settings

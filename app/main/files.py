@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
 
-from app.archive.archive import Archive
-from app.archive.places import files_at
-from app.archive.writer import ArchiveWriter
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import InvalidationListener
@@ -25,6 +22,9 @@ from app.cache.robots_cache import RobotsCache
 from app.fetch.client import Fetcher
 from app.fetch.network import Resolver, SystemResolver, client_tls
 from app.files.reloaded_file import ReloadedFile
+from app.history.archive.archive import Archive
+from app.history.archive.places import files_at
+from app.history.archive.writer import ArchiveWriter
 from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory
 from app.main.agents_file import OwnAgents

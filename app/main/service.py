@@ -17,6 +17,7 @@ from app.api.change_polls import ChangePolls
 from app.api.long_work import LongWork
 from app.api.middleware.loopback_host import is_loopback
 from app.api.services import Lifecycle, Services
+from app.api.sites.reader import SiteReader
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
 from app.files.reloaded_file import ReloadedFile, on_change, on_sighup
@@ -44,7 +45,6 @@ from app.observability import tracing
 from app.observability.background_failures import BackgroundFailures
 from app.observability.metrics import ServiceState
 from app.pacing.schedule import Bounds
-from app.sites.reader import SiteReader
 from app.store.connect import open_connections
 from app.store.guarded_client import STORE_TIMEOUT
 from app.store.store_clock import StoreClock, StoreClocks

@@ -11,7 +11,6 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app import __version__
-from app.archive.places import check_writable, shown
 from app.auth.keys import load_keys
 from app.cache.recheck import SLOWEST
 from app.cache.recheck_file import load as load_table
@@ -20,6 +19,7 @@ from app.fetch.network import CONNECTIONS_PER_ADDRESS
 from app.fetch.proxy import read_proxy
 from app.files.extras import needing
 from app.files.validation import message
+from app.history.archive.places import check_writable, shown
 from app.history.redis_changes import CHANGES_LENGTH
 from app.main.agents_file import load as load_agents
 from app.main.setting_names import misspelt

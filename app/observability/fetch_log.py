@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import Recheck, Snapshot, delay
-from app.times import instant
 from robots_core.origin import Origin
 from robots_core.robots.access import Blocked
+from robots_core.times import instant
 
 FETCH = "app.fetch"
 """The name of the logger."""

@@ -14,7 +14,7 @@ from app.files.validation import shown, unknown_name
 from app.overrides.override_json import OverrideMembers, read_override
 from app.overrides.redis_overrides import OVERRIDES_LIMIT
 from app.overrides.table import Override
-from app.times import read_instant
+from robots_core.times import read_instant
 
 OVERRIDES_FILE_LIMIT = 16 * 1024 * 1024
 """Bytes of the longest file: an export of as many overrides as the store may have, with all characters escaped."""

@@ -13,8 +13,8 @@ from app.api.services import Phase, Services
 from app.auth.keys import new_key
 from app.auth.quotas import Quotas
 from app.loop.admission import Overloaded
+from app.main.server.connection import HEAD_LIMIT
 from app.overrides import redis_overrides
-from app.server.connection import HEAD_LIMIT
 from app.store.guarded_client import StoreDown
 from robots_core.robots.access import Busy
 from tests.api.raw_client import connect, serve_app

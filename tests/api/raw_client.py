@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from app.server.connection import Connection
+from app.main.server.connection import Connection
 
 Address = tuple[str, int]
 Protocol = type[asyncio.Protocol]

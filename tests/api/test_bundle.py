@@ -15,8 +15,8 @@ import robots_core
 from app.api.routes.bundle import BUNDLE_WINDOW
 from app.decisions.bundle_rows import BundleRow, BundleRows, RowQuestion
 from app.fetch.response import REDIRECTS
-from app.times import instant
 from robots_core.robots.access import BODY_LIMIT
+from robots_core.times import instant
 from tests.api.service import START, Service, counted, running, slug
 from tests.faults.until import until_so
 from tests.origins import Exchange, redirect, serve, text

@@ -7,7 +7,7 @@ import pytest
 
 from app.api.routes.check import interval_text
 from app.api.services import Phase
-from app.times import instant
+from robots_core.times import instant
 from tests.api.asgi_client import request
 from tests.api.document import DOCUMENT
 from tests.api.service import running, slug

@@ -9,8 +9,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from app.cli.serve import configuration
+from app.main.server.connection import HEAD_LIMIT
 from app.main.settings import Settings
-from app.server.connection import HEAD_LIMIT
 from tests.api.raw_client import Protocol, connect, serve_app, status
 from tests.faults.until import until_so
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from app.api.sites import sitemap_walk
+from app.api.sites.reader import AT_ONCE, PER_CALLER
 from app.auth.keys import new_key
-from app.sites import sitemap_walk
-from app.sites.reader import AT_ONCE, PER_CALLER
 from tests.api.service import Service, running, slug
 from tests.origins import Exchange, Gate, LoopbackOrigin, redirect, serve, text
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.times import instant
+from robots_core.times import instant
 from tests.api.service import START, Service, running
 from tests.origins import Exchange, serve, text
 

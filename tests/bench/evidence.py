@@ -17,15 +17,15 @@ from itertools import islice
 from pathlib import Path
 from statistics import median, quantiles
 
-from app.archive.archive import Archive
-from app.archive.folder import Folder
-from app.archive.span import span_of
 from app.cache.freshness import Snapshot
 from app.cache.result import CacheResult, Source
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.verify import LogVerifier
 from app.decisions.evaluate import CachedFile, Question, evaluate
+from app.history.archive.archive import Archive
+from app.history.archive.folder import Folder
+from app.history.archive.span import span_of
 from robots_core.content import version_id
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import Successful, readable_part

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from app.cache.freshness import Failing, Snapshot
-from app.times import LONGEST_DELTA
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable, Validators
+from robots_core.times import LONGEST_DELTA
 
 instants = st.floats(0, 253_402_300_799)
 texts = st.none() | st.text(max_size=50)

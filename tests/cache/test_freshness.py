@@ -22,7 +22,6 @@ from app.cache.freshness import (
     next_snapshot,
     usable,
 )
-from app.times import LONGEST_DELTA
 from robots_core.robots.access import (
     Access,
     Blocked,
@@ -36,6 +35,7 @@ from robots_core.robots.access import (
     Validators,
 )
 from robots_core.robots.judge import hides_rules
+from robots_core.times import LONGEST_DELTA
 
 NOW = 1_790_000_000.0
 KEY = "https://www.example.com"

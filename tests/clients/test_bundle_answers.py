@@ -12,10 +12,10 @@ import pytest
 
 from app.api.routes.batch import ITEMS
 from app.api.routes.bundle import BUNDLE_WINDOW
-from app.times import instant
 from robots_core.origin import BadUrl, read_target
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.dialects import DIALECTS
+from robots_core.times import instant
 from tests.api.service import START, Service, listening, running
 from tests.clients.arrow import decided, make_bundle
 from tests.clients.crawling import ROOT

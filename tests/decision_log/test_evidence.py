@@ -17,9 +17,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from redis.asyncio import Redis
 
-from app.archive.archive import Archive
-from app.archive.folder import Folder
-from app.archive.span import span_of
 from app.cache.freshness import Snapshot
 from app.decision_log import chain as chain_module
 from app.decision_log.chain import CHECKPOINT_EVERY, Chain
@@ -28,6 +25,9 @@ from app.decision_log.log import DecisionLog
 from app.decision_log.signing import is_signed
 from app.decision_log.sinks import FileSink, SinkFailed
 from app.decision_log.verify import LogVerifier
+from app.history.archive.archive import Archive
+from app.history.archive.folder import Folder
+from app.history.archive.span import span_of
 from app.main.settings import BadSetting, Settings
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful

@@ -8,9 +8,9 @@ from fastapi import FastAPI
 
 from app.cli import serve
 from app.loop.garbage import collect
+from app.main.server.connection_limits import raise_file_limit
 from app.main.settings import Settings
 from app.observability.event_loop import sample_lag
-from app.server.connection_limits import raise_file_limit
 
 SAMPLE_EVERY = 0.005
 

@@ -14,9 +14,6 @@ from typing import Any, TypeVar, cast
 import pytest
 from redis.asyncio import Redis
 
-from app.archive.archive import Archive
-from app.archive.folder import Folder
-from app.archive.writer import ArchiveWriter
 from app.auth.keys import Limit
 from app.auth.quotas import Quotas
 from app.cache.byte_lru import BoundedDict
@@ -36,6 +33,9 @@ from app.edge.facts import EdgeFact, OriginFacts
 from app.edge.redis_edge import EdgeChanges, RedisEdge
 from app.edge.replica import EdgeFacts
 from app.files.reloaded_file import ReloadedFile, on_change
+from app.history.archive.archive import Archive
+from app.history.archive.folder import Folder
+from app.history.archive.writer import ArchiveWriter
 from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory
 from app.loop import background, garbage

@@ -14,13 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
+from app.api.sites.sitemap import sitemap_json
 from app.api.trials.rows import imported, trial_json
 from app.loop import helpers as module
 from app.loop.admission import Overloaded
 from app.loop.background import cancel_and_wait
 from app.loop.helper_process import REPLY_LIMIT
 from app.loop.helpers import CPU_SECONDS, WAITING, HelperFailed, Helpers, TooMuchWork, WorkRaised
-from app.sites.sitemap import sitemap_json
 from robots_core.diff.as_json import changes_json
 from robots_core.file_json import file_json
 from robots_core.meta_tags import metas_json

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from app.archive.index import Place, _read_place
-from app.archive.span import read_span, span_of
 from app.cache.codec import decode, plain, read_facts
 from app.cache.compression import compress
 from app.cache.freshness import Failing, First, Snapshot
 from app.edge.redis_edge import _facts
+from app.history.archive.index import Place, _read_place
+from app.history.archive.span import read_span, span_of
 from app.history.change import change_of
 from app.history.redis_changes import _parse
 from app.overrides.override_json import read_override

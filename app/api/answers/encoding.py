@@ -19,11 +19,11 @@ from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Freshness
 from app.decisions.evaluate import Decision
 from app.edge.facts import EdgeFact
-from app.times import instant
 from robots_core.purposes.judge import Judgements
 from robots_core.robots.lines import codes_of
 from robots_core.robots.usage import USAGE_KEYS
 from robots_core.robots.verdict import Permission
+from robots_core.times import instant
 
 CACHE_BYTES: Final = 32 * 1024 * 1024
 """Bytes of memory for fragments in one process, by default: enough for those of PARSED_FILES usual files."""

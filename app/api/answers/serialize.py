@@ -29,7 +29,6 @@ from app.cache.result import CacheResult
 from app.decisions.evaluate import Decision
 from app.edge.facts import EdgeFact
 from app.overrides.table import Matching
-from app.times import instant, rfc3339
 from robots_core.notes import Note, agent_notes
 from robots_core.origin import Origin
 from robots_core.purposes.judge import Judgements
@@ -43,6 +42,7 @@ from robots_core.robots.rates import InForce, Rate, RateChange, Visit, schedule
 from robots_core.robots.robots_txt import RobotsTxt
 from robots_core.robots.usage import Preference, Usage
 from robots_core.robots.verdict import Verdict
+from robots_core.times import instant, rfc3339
 
 EXPLAINED_RULES = 100
 """Matching rules that an explanation lists; `matched` counts all of them."""

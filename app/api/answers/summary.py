@@ -6,7 +6,6 @@ from typing import assert_never
 from app.cache.freshness import Snapshot, is_page
 from app.decisions.evaluate import Decision
 from app.overrides.table import Override
-from app.times import instant
 from robots_core.purposes.judge import Judgements, PurposeState
 from robots_core.robots.access import BODY_LIMIT, Cause, Successful, Unavailable, Unreachable
 from robots_core.robots.agents import STAR
@@ -14,6 +13,7 @@ from robots_core.robots.groups import tokens_of
 from robots_core.robots.lines import readable
 from robots_core.robots.patterns import NormalisedRule
 from robots_core.robots.verdict import Permission, Reason, Verdict
+from robots_core.times import instant
 
 SHOWN = 100
 """Characters of a pattern or a name that a sentence quotes."""

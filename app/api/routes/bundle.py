@@ -19,9 +19,9 @@ from app.api.stream import LINES, AnswerLines, has_lines
 from app.decisions.answer_all import OriginTasks
 from app.decisions.bundle_rows import ROW_WAIT, BundleRow, BundleRows, RowQuestion
 from app.decisions.question import MAX_AGE_TEXT, InstantText, MaxAge, UrlText, Wait, past_from
-from app.times import instant
 from robots_core.outcomes import outcome_of
 from robots_core.robots.access import Successful
+from robots_core.times import instant
 
 router = api_router("files", DirectRoute)
 

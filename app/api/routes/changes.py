@@ -11,8 +11,8 @@ from app.api.schemas.history import FileChangeOut
 from app.api.services import services_of
 from app.api.stream import LINES
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, Since, read_id
-from app.times import instant, read_instant
 from robots_core.dates import END_OF_TIME
+from robots_core.times import instant, read_instant
 
 CHANGES_LIMIT, LONGEST_POLL = 1000, 60.0
 """Changes of one answer, and the seconds that a request may wait for the first one, at most."""

@@ -19,11 +19,11 @@ from app.cache.freshness import known_at
 from app.decisions.cached_files import NoVersion
 from app.decisions.question import DialectName, agent_from, dialect_named
 from app.history.versions import History, Version, version_at
-from app.times import instant, read_instant
 from robots_core.diff.as_json import changes_json
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Successful
 from robots_core.robots.dialects import Dialect
+from robots_core.times import instant, read_instant
 
 router = api_router("files")
 

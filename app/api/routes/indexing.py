@@ -22,6 +22,7 @@ from app.api.questions import asking
 from app.api.routing import api_router
 from app.api.schemas.indexing import IndexingOut, LoadOut, PagePurposeOut, PageReadOut, SourceOut
 from app.api.services import Services, services_of
+from app.api.sites.reader import ReadBounds, SitePage
 from app.decisions.evaluate import Decision, Question, judge_every_purpose
 from app.decisions.question import (
     AGENT_TEXT,
@@ -36,8 +37,6 @@ from app.decisions.question import (
 )
 from app.fetch.response import is_html
 from app.loop.helpers import TooMuchWork
-from app.sites.reader import ReadBounds, SitePage
-from app.times import rfc3339
 from robots_core.meta_tags import Metas, metas_json
 from robots_core.notes import Note, agent_notes
 from robots_core.origin import Target, read_target
@@ -55,6 +54,7 @@ from robots_core.purposes.page import (
     unread_fields,
 )
 from robots_core.robots.indexing import COUNT_LIMIT, FIELD_NAME, RULES_LIMIT, IndexingSource, effective
+from robots_core.times import rfc3339
 
 HTML_LIMIT = 1024 * 1024
 """Characters of the largest page."""

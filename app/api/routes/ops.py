@@ -12,7 +12,7 @@ from app.api.routing import api_router
 from app.api.services import Phase, services_of
 from app.observability.metrics import CONTENT_TYPE
 from app.store.guarded_client import StoreDown
-from app.times import rfc3339
+from robots_core.times import rfc3339
 
 router = api_router("operations")
 

@@ -15,9 +15,9 @@ from app.api.routing import api_router
 from app.api.services import Services, services_of
 from app.cache.freshness import Recheck, Snapshot, freshness
 from app.cache.origin_lists import LISTED, Order
-from app.times import instant
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
+from robots_core.times import instant
 
 router = api_router("operations")
 

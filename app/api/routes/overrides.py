@@ -24,8 +24,8 @@ from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry, ChangedMeanwh
 from app.overrides.replica import FromFile, Overrides
 from app.overrides.table import ActionName, Override, OverrideSource
 from app.store.guarded_client import StoreDown
-from app.times import instant
 from robots_core.dates import END_OF_TIME
+from robots_core.times import instant
 
 PAGE_SIZE = 100
 """Overrides or changes on one page, at most."""

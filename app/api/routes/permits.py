@@ -31,7 +31,7 @@ from app.pacing.permit import BadPermit, SlotRef
 from app.pacing.permits import Outcome, PermitRequest, PermitResult, Report, Reported, Unsigned
 from app.pacing.schedule import Bound
 from app.pacing.slots import Slot
-from app.times import read_retry_after
+from robots_core.times import read_retry_after
 
 PERMITS_PATH = "/v1/permits"
 

@@ -12,11 +12,11 @@ from app.api.parameters import OriginUrl, Wait
 from app.api.problems import documented
 from app.api.routing import api_router
 from app.api.services import services_of
+from app.api.sites.reader import ReadOutcome
+from app.api.sites.sitemap import URLS, Sitemap, SitemapText, sitemap_json, sitemap_of
+from app.api.sites.sitemap_walk import SITEMAP_BYTES, SITEMAP_SECONDS, SITEMAPS, read_sitemaps
 from app.decisions.question import WAIT, target_from
 from app.loop.helpers import TooMuchWork
-from app.sites.reader import ReadOutcome
-from app.sites.sitemap import URLS, Sitemap, SitemapText, sitemap_json, sitemap_of
-from app.sites.sitemap_walk import SITEMAP_BYTES, SITEMAP_SECONDS, SITEMAPS, read_sitemaps
 
 router = api_router("files")
 

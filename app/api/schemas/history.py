@@ -10,10 +10,10 @@ from app.cache.freshness import Snapshot
 from app.cache.result import CacheResult, Source
 from app.history.change import Change
 from app.history.versions import Version
-from app.times import instant
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from robots_core.robots.verdict import Permission, Reason
+from robots_core.times import instant
 
 
 class VersionOut(BaseModel):

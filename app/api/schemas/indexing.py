@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from app.api.answers.schema import VERSION_TEXT, NoteOut, is_none
-from app.sites.reader import ReadOutcome
+from app.api.sites.reader import ReadOutcome
 from robots_core.purposes.judge import PurposeState
 from robots_core.purposes.policy import Purpose
 from robots_core.robots.verdict import Permission, Reason

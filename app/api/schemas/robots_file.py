@@ -13,11 +13,11 @@ from app.api.answers.schema import (
 )
 from app.api.answers.serialize import facts_of, robots_out
 from app.decisions.evaluate import CachedFile
-from app.times import instant
 from robots_core.content import version_id
 from robots_core.lint.advice import Advice
 from robots_core.origin import Origin
 from robots_core.robots.access import Fetched, NotModified, Successful
+from robots_core.times import instant
 
 
 class DelayOut(BaseModel):

@@ -22,7 +22,6 @@ from app.api.answers.serialize import answer_out, robots_out
 from app.api.schemas.robots_file import RobotsGroupOut
 from app.decisions.evaluate import Decision, Question
 from app.decisions.pasted import SimulatedOutcome, TrialResult, decider_for
-from app.times import instant
 from robots_core.file_json import groups_json
 from robots_core.lint.advice import Advice
 from robots_core.lint.linter import lint
@@ -33,6 +32,7 @@ from robots_core.robots.as_json import extension_members
 from robots_core.robots.dialects import DIALECTS
 from robots_core.robots.robots_txt import RobotsTxt
 from robots_core.robots.verdict import Permission, Reason
+from robots_core.times import instant
 
 TEST_SECONDS = 4.0
 """CPU seconds after which the rows that remain are left out. A helper has five."""

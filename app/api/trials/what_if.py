@@ -13,7 +13,6 @@ from app.cache.recheck import Model
 from app.decisions.cached_files import Models
 from app.decisions.pasted import Rechecks, SimulatedOutcome
 from app.fetch.response import REDIRECTS, read_observed
-from app.times import read_seconds
 from robots_core.origin import Origin, Target
 from robots_core.robots.access import (
     BODY_LIMIT,
@@ -27,6 +26,7 @@ from robots_core.robots.access import (
 )
 from robots_core.robots.agents import Agent
 from robots_core.robots.judge import recognise_challenge
+from robots_core.times import read_seconds
 
 SimulatedCause = Literal[
     "timeout",

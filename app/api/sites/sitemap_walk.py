@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from app.sites.reader import ReadBounds, ReadOutcome, SiteReader
-from app.sites.sitemap import URLS, Sitemap, SitemapText
+from app.api.sites.reader import ReadBounds, ReadOutcome, SiteReader
+from app.api.sites.sitemap import URLS, Sitemap, SitemapText
 from robots_core.origin import BadUrl, Origin, Target, read_target
 
 SITEMAPS: Final = 10

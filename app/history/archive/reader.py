@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from app.archive.archive import Archive, ArchivedPast
+from app.history.archive.archive import Archive, ArchivedPast
 from app.history.versions import Version
 from app.loop.background import in_daemon_thread
 from app.loop.spending import SPENT

@@ -13,7 +13,7 @@ class Line(NamedTuple):
 
 
 class ArchiveFiles(Protocol):
-    """Where an archive is; see app.archive.folder. Every method raises OSError."""
+    """Where an archive is; see app.history.archive.folder. Every method raises OSError."""
 
     def put(self, files: Mapping[str, bytes]) -> None:
         """Write files that never change."""

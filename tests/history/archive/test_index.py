@@ -6,17 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from app.archive import index as archive_index
-from app.archive.archive import Archive
-from app.archive.files import Line
-from app.archive.folder import Folder
-from app.archive.places import files_at
-from app.archive.span import span_of
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
+from app.history.archive import index as archive_index
+from app.history.archive.archive import Archive
+from app.history.archive.files import Line
+from app.history.archive.folder import Folder
+from app.history.archive.places import files_at
+from app.history.archive.span import span_of
 from app.history.versions import Version, in_order, version_at, version_of
 from robots_core.content import digest
 from robots_core.robots.access import Successful
-from tests.archive.spans import ACCESSES, BOT, DOWN, NOW, SITE, A, B, folder_name, found, index_of, origins, write
+from tests.history.archive.spans import (
+    ACCESSES,
+    BOT,
+    DOWN,
+    NOW,
+    SITE,
+    A,
+    B,
+    folder_name,
+    found,
+    index_of,
+    origins,
+    write,
+)
 
 
 def in_use(snapshots: Sequence[Snapshot], at: float) -> str | None:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.archive.folder import Folder
+from app.history.archive.folder import Folder
 
 
 class Stuck(Folder):

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from app.archive.files import ArchiveFiles
-from app.archive.folder import Folder
 from app.files.extras import needing
+from app.history.archive.files import ArchiveFiles
+from app.history.archive.folder import Folder
 
 _OBJECTS: Final = "an archive in an object store"
 _CREDENTIALS: Final = re.compile(r"://[^@\s]*:[^@\s]*@")
@@ -29,7 +29,7 @@ def files_at(place: str) -> ArchiveFiles:
         return Folder(Path(place))
     _refuse_credentials(place)
     with needing("archive", _OBJECTS):
-        from app.archive.object_store import ObjectStore
+        from app.history.archive.object_store import ObjectStore
 
         return ObjectStore(place)
 

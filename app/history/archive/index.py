@@ -15,11 +15,11 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from app.archive.files import ArchiveFiles
-from app.archive.span import ArchiveSpan, Sha256, read_span
 from app.cache.byte_lru import BoundedDict, ByteLRU
 from app.cache.codec import WholeSeconds
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE
+from app.history.archive.files import ArchiveFiles
+from app.history.archive.span import ArchiveSpan, Sha256, read_span
 from app.history.periods import Period, after_own_fetches
 from app.history.versions import FAILURE_DIGESTS
 from robots_core.dates import END_OF_TIME

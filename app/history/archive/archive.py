@@ -5,10 +5,10 @@ from hashlib import sha256
 from itertools import islice
 from typing import Final, NamedTuple
 
-from app.archive.files import ArchiveFiles
-from app.archive.index import INDEX, IndexReader, IndexWriter, InUse, Place, Written
-from app.archive.span import ArchiveSpan, read_span
 from app.cache.freshness import DAY, KEEP
+from app.history.archive.files import ArchiveFiles
+from app.history.archive.index import INDEX, IndexReader, IndexWriter, InUse, Place, Written
+from app.history.archive.span import ArchiveSpan, read_span
 from app.history.versions import Version
 from robots_core.origin import Origin
 

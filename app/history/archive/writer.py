@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from itertools import count, islice
 from typing import Final, NamedTuple
 
-from app.archive.archive import SEEN_EVERY, Archive
-from app.archive.span import LONGEST_LINE, ArchiveSpan, span_of
 from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import Snapshot
+from app.history.archive.archive import SEEN_EVERY, Archive
+from app.history.archive.span import LONGEST_LINE, ArchiveSpan, span_of
 from app.loop.admission import Admission, Overloaded, Refused, ignore
 from app.loop.background import BackgroundTask, Surviving, cancel_and_wait, in_daemon_thread, periodically
 from robots_core.content import digest

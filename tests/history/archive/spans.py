@@ -2,10 +2,10 @@
 
 import hashlib
 
-from app.archive.archive import Archive
-from app.archive.files import ArchiveFiles
-from app.archive.span import span_of
 from app.cache.freshness import Failing, Snapshot
+from app.history.archive.archive import Archive
+from app.history.archive.files import ArchiveFiles
+from app.history.archive.span import span_of
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 

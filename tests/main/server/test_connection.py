@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT, BodyLimit
 from app.api.problems import Problem
-from app.server.connection import HEAD_LIMIT, PIPELINED, Connection
-from app.server.connection_limits import UnreadAnswers, max_connections
+from app.main.server.connection import HEAD_LIMIT, PIPELINED, Connection
+from app.main.server.connection_limits import UnreadAnswers, max_connections
 from tests.api.raw_client import connect, serve_app, status
 from tests.faults.until import until_so
 

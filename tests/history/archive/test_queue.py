@@ -12,21 +12,21 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.archive.archive import Archive
-from app.archive.folder import Folder
-from app.archive.span import span_of
-from app.archive.writer import ArchiveWriter
 from app.cache.freshness import DAY, Failing, Snapshot
 from app.decision_log import log as decision_log
+from app.history.archive.archive import Archive
+from app.history.archive.folder import Folder
+from app.history.archive.span import span_of
+from app.history.archive.writer import ArchiveWriter
 from app.loop.admission import Overloaded
 from app.main import files as main_files
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
 from tests.api.service import counted, running
-from tests.archive.spans import DOWN, NOW, SITE, A, B, found, write
-from tests.archive.stuck import Stuck
 from tests.cli.command import run
 from tests.faults.until import until, until_so
+from tests.history.archive.spans import DOWN, NOW, SITE, A, B, found, write
+from tests.history.archive.stuck import Stuck
 from tests.origins import serve, text
 from tests.service_process import started
 

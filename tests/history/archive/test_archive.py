@@ -18,18 +18,18 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from app.archive import reader as archive_reader
-from app.archive import writer as archive_writer
-from app.archive.archive import SEEN_EVERY, Archive, object_name
-from app.archive.folder import Folder
-from app.archive.object_store import ObjectStore
-from app.archive.places import check_writable, files_at
-from app.archive.reader import ARCHIVE_READS, ArchiveReader
-from app.archive.span import LONGEST_LINE, read_span, span_of
-from app.archive.writer import ArchiveWriter
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from app.cli import archive as archive_command
 from app.cli.exit_codes import Failed
+from app.history.archive import reader as archive_reader
+from app.history.archive import writer as archive_writer
+from app.history.archive.archive import SEEN_EVERY, Archive, object_name
+from app.history.archive.folder import Folder
+from app.history.archive.object_store import ObjectStore
+from app.history.archive.places import check_writable, files_at
+from app.history.archive.reader import ARCHIVE_READS, ArchiveReader
+from app.history.archive.span import LONGEST_LINE, read_span, span_of
+from app.history.archive.writer import ArchiveWriter
 from app.loop.spending import SPENT
 from app.main.settings import BadSetting, Settings
 from app.store.guarded_client import StoreDown
@@ -37,10 +37,10 @@ from robots_core.content import digest
 from robots_core.origin import Origin
 from robots_core.robots.access import Access, Successful
 from tests.api.service import START, Service, counted, running
-from tests.archive.spans import ACCESSES, BOT, DOWN, NOW, SITE, A, B, folder_name, found, origins, write
-from tests.archive.stuck import Stuck
 from tests.cli.command import run
 from tests.faults.until import until, until_so
+from tests.history.archive.spans import ACCESSES, BOT, DOWN, NOW, SITE, A, B, folder_name, found, origins, write
+from tests.history.archive.stuck import Stuck
 from tests.origins import serve, text
 
 
@@ -262,7 +262,7 @@ async def test_a_store_of_a_kind_that_is_missing_is_named(monkeypatch: pytest.Mo
         assert (ended.code, "Protocol not known: gopher" in ended.err) == (3, True), ended.err
     for module in ("fsspec", "fsspec.core"):
         monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "app.archive.object_store")
+    monkeypatch.delitem(sys.modules, "app.history.archive.object_store")
     for use in (check_writable, files_at):
         with pytest.raises(
             ValueError, match=r"needs the extra `archive`: pip install 'robots-decisions-server\[archive\]'"

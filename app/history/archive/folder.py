@@ -2,7 +2,7 @@
 
 `objects/<first two digits>/<SHA-256>` has the bytes of a robots.txt. `spans/<day>/<process>.ndjson` is the log of
 spans: each process appends to a file of its own. `index/` says where in the log an origin has its spans; see
-app.archive.index.
+app.history.archive.index.
 """
 
 import os
@@ -13,9 +13,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from app.archive.files import Line
-from app.archive.span import LONGEST_LINE
 from app.files.whole_lines import ends_within_a_line
+from app.history.archive.files import Line
+from app.history.archive.span import LONGEST_LINE
 
 _MODE: Final = 0o640
 

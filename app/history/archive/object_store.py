@@ -1,4 +1,4 @@
-"""The files of an archive in an object store, by fsspec; the layout is that of app.archive.folder.
+"""The files of an archive in an object store, by fsspec; the layout is that of app.history.archive.folder.
 
 An object cannot be appended to: a log, whose name ends with `.ndjson`, is a folder here, with an object for each write.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from fsspec.core import url_to_fs
 
-from app.archive.files import Line
+from app.history.archive.files import Line
 
 _LOG: Final = ".ndjson"
 _PARTS_AT_ONCE: Final = 100

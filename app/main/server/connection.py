@@ -30,7 +30,7 @@ from typing import Any, NoReturn, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.api.problems import MEDIA_TYPE, Problem
-from app.server.connection_limits import OverloadedApp, UnreadAnswers, max_connections
+from app.main.server.connection_limits import OverloadedApp, UnreadAnswers, max_connections
 
 HEAD_LIMIT = 64 * 1024
 """Bytes of the longest head: the longest URL with every byte of it escaped, and a browser's cookies.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.times import LONGEST_DELTA, read_delta_seconds, read_instant, read_retry_after, rfc3339
+from robots_core.times import LONGEST_DELTA, read_delta_seconds, read_instant, read_retry_after, rfc3339
 
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 

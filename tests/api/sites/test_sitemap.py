@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from app.sites.sitemap import DEEPEST, URLS, Sitemap, SitemapText, read_sitemap, sitemap_json, sitemap_of
+from app.api.sites.sitemap import DEEPEST, URLS, Sitemap, SitemapText, read_sitemap, sitemap_json, sitemap_of
 
 HERE = "https://www.example.com"
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

@@ -6,10 +6,10 @@ from secrets import token_hex
 
 import pytest
 
-from app.archive.archive import Archive
-from app.archive.object_store import ObjectStore
-from app.archive.places import files_at
-from tests.archive.stuck import Stuck
+from app.history.archive.archive import Archive
+from app.history.archive.object_store import ObjectStore
+from app.history.archive.places import files_at
+from tests.history.archive.stuck import Stuck
 
 
 @pytest.fixture
