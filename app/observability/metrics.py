@@ -6,10 +6,10 @@ ids of API keys and the names of pools are chosen by the operator, and at most K
 
 import collections
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Final, Literal, TypeAlias, assert_never
+from functools import cache, partial
+from typing import Annotated, Literal, TypeAlias, assert_never, get_origin, get_type_hints
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -55,56 +55,40 @@ GaugeMode: TypeAlias = Literal["livemax", "livemin", "livemostrecent", "livesum"
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """The state of a process: the values of _GAUGES; `memory` has the bytes and entries of each cache.
+    """The state of a process, as gauges of these names: how the workers' values are joined, and what they say.
 
-    `overrides` has how many there are of each source.
+    `memory` has the bytes and entries of each cache, `overrides` how many there are of each source.
     """
 
-    store_degraded: bool
-    pubsub_connected: bool
-    fetches_in_flight: int
-    fetches_queued: int
+    store_degraded: Annotated[bool, "livemax", "1 while at least one worker cannot use the store."]
+    pubsub_connected: Annotated[bool, "livemin", "1 while all workers receive the invalidations of other processes."]
+    fetches_in_flight: Annotated[int, "livesum", "Fetches in flight."]
+    fetches_queued: Annotated[int, "livesum", "Fetches waiting in the queue."]
     memory: Mapping[str, tuple[int, int]]
     overrides: Mapping[str, int] = field(default_factory=dict)
-    overrides_loaded: bool = True
-    overrides_changes: int = 0
-    files_refused: int = 0
-    store_connections: int = 0
-    fetches_failing: bool = False
-    store_clock_offset_seconds: float = 0.0
-    store_may_evict: bool = False
-    archive_lag_seconds: float = 0.0
-    signing_keys_unpublished: int = 0
-
-
-_GAUGES: Final[Mapping[str, tuple[GaugeMode, str]]] = {
-    "store_degraded": ("livemax", "1 while at least one worker cannot use the store."),
-    "pubsub_connected": ("livemin", "1 while all workers receive the invalidations of other processes."),
-    "fetches_in_flight": ("livesum", "Fetches in flight."),
-    "fetches_queued": ("livesum", "Fetches waiting in the queue."),
-    "overrides_loaded": ("livemin", "1 once all workers have loaded the overrides."),
-    "overrides_changes": ("livemax", "Changes of the overrides in the store, since the first; 0 if it has none."),
-    "files_refused": (
-        "livemax",
-        "Files of operators that could not be reloaded, so that an earlier content is in force.",
-    ),
-    "store_connections": ("livesum", "Open connections to the store, including idle ones."),
-    "fetches_failing": (
-        "livemax",
-        "1 while every fetch of a worker fails and other processes reach the same origins.",
-    ),
-    "store_clock_offset_seconds": (
-        "livemostrecent",
-        "Seconds by which the clock of the store is ahead of that of this process.",
-    ),
-    "store_may_evict": (
-        "livemax",
-        "1 while the maxmemory-policy of the store may evict overrides, or pacing before files.",
-    ),
-    "archive_lag_seconds": ("livemax", "For how long the oldest version waits that is not in the archive yet."),
-    "signing_keys_unpublished": ("livemax", "Keys that sign, and that the directory at their origin does not have."),
-}
-"""The gauges of ServiceState, by the names of its members: how the workers' values are joined, and what they say."""
+    overrides_loaded: Annotated[bool, "livemin", "1 once all workers have loaded the overrides."] = True
+    overrides_changes: Annotated[
+        int, "livemax", "Changes of the overrides in the store, since the first; 0 if it has none."
+    ] = 0
+    files_refused: Annotated[
+        int, "livemax", "Files of operators that could not be reloaded, so that an earlier content is in force."
+    ] = 0
+    store_connections: Annotated[int, "livesum", "Open connections to the store, including idle ones."] = 0
+    fetches_failing: Annotated[
+        bool, "livemax", "1 while every fetch of a worker fails and other processes reach the same origins."
+    ] = False
+    store_clock_offset_seconds: Annotated[
+        float, "livemostrecent", "Seconds by which the clock of the store is ahead of that of this process."
+    ] = 0.0
+    store_may_evict: Annotated[
+        bool, "livemax", "1 while the maxmemory-policy of the store may evict overrides, or pacing before files."
+    ] = False
+    archive_lag_seconds: Annotated[
+        float, "livemax", "For how long the oldest version waits that is not in the archive yet."
+    ] = 0.0
+    signing_keys_unpublished: Annotated[
+        int, "livemax", "Keys that sign, and that the directory at their origin does not have."
+    ] = 0
 
 
 class Metrics:
@@ -133,7 +117,7 @@ class Metrics:
                 labelled(value)
             return lambda value: labelled(value).inc()
 
-        def gauge(mode: GaugeMode, name: str, text: str, *labels: str) -> Gauge:
+        def gauge(name: str, mode: GaugeMode, text: str, *labels: str) -> Gauge:
             return Gauge(f"robots_{name}", text, labels, registry=registry, multiprocess_mode=mode)
 
         def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
@@ -219,14 +203,16 @@ class Metrics:
         self._lag = histogram(
             "event_loop_lag_seconds", "Delay of a timer of the event loop, sampled ten times a second.", _LAG_SECONDS
         )
-        build = gauge("livemax", "build_info", "The running version.", "version", "revision")
+        build = gauge("build_info", "livemax", "The running version.", "version", "revision")
         build.labels(__version__, REVISION).set(1)
-        self._bytes = gauge("livesum", "memory_bytes", "Bytes in the in-process caches.", "cache")
-        self._entries = gauge("livesum", "memory_entries", "Entries of the in-process caches.", "cache")
+        self._bytes = gauge("memory_bytes", "livesum", "Bytes in the in-process caches.", "cache")
+        self._entries = gauge("memory_entries", "livesum", "Entries of the in-process caches.", "cache")
         self._overrides = gauge(
-            "livemin", "overrides", "Overrides that this process knows, expired ones included.", "source"
+            "overrides", "livemin", "Overrides that this process knows, expired ones included.", "source"
         )
-        self._gauges = {name: gauge(mode, name, text) for name, (mode, text) in _GAUGES.items()}
+        described = get_type_hints(ServiceState, include_extras=True).items()
+        own = {name: hint.__metadata__ for name, hint in described if get_origin(hint) is Annotated}
+        self._gauges = {name: gauge(name, *metadata) for name, metadata in own.items()}
         self._purposes_pending: collections.Counter[tuple[tuple[tuple[str, str], ...], bool]] = collections.Counter()
         self._keys: set[str] = set()
 
@@ -351,15 +337,12 @@ class Metrics:
             self._lag.observe(lag)
             note_lag(lag)
 
-        async def sample() -> None:
-            await sample_lag(observe)
-
         self._exposition.forget_dead_workers()
         self.update_gauges()
+        updating = periodically(BackgroundTask.GAUGES, probe_and_update, every)
+        sampling = repeatedly(BackgroundTask.EVENT_LOOP_LAG, partial(sample_lag, observe))
         try:
-            async with AsyncExitStack() as stack:
-                await stack.enter_async_context(periodically(BackgroundTask.GAUGES, probe_and_update, every))
-                await stack.enter_async_context(repeatedly(BackgroundTask.EVENT_LOOP_LAG, sample))
+            async with updating, sampling:
                 yield
         finally:
             self._flush_purposes()
