@@ -6,7 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -32,6 +32,9 @@ Network = IPv4Network | IPv6Network
 
 SECRETS_DIR = "SECRETS_DIR"
 """The environment variable that names a directory whose files are settings."""
+
+PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
+"""The environment variables that name a proxy to other programs. Fetches go by FETCH_PROXY alone."""
 
 SHORTEST_SECRET = 32
 """Characters of the shortest PERMIT_SECRET."""
@@ -162,6 +165,7 @@ class Settings(BaseSettings):
     log_level: Annotated[Level, BeforeValidator(_lower_case)] = "info"
     access_log: bool = True
     log_client: bool = True
+    _environment: set[str] = PrivateAttr(default_factory=lambda: set(map(str.upper, os.environ)))
 
     @property
     def forbidden(self) -> bool:
@@ -171,8 +175,7 @@ class Settings(BaseSettings):
     @property
     def unused_proxies(self) -> list[str]:
         """The variables that name a proxy to other programs, if fetches use none."""
-        known = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
-        return sorted(known & set(map(str.upper, os.environ))) if self.fetch_proxy is None else []
+        return sorted(PROXIES & self._environment) if self.fetch_proxy is None else []
 
     @classmethod
     def read(cls) -> "Settings":
