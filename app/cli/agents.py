@@ -6,7 +6,7 @@ import sys
 from app.api.routes.agents import agents_out
 from app.cli.exit_codes import Parser
 from app.cli.formatting import printable
-from app.main.operator_files import own_agents
+from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 from robots_core.agents.directory import AgentCategory
 
@@ -23,7 +23,7 @@ def add(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line per crawler. Raise BadSetting for an unreadable AGENTS_FILE."""
-    found = agents_out(own_agents(Settings.read()).value.directory, arguments.category)
+    found = agents_out(OperatorFiles(Settings.read()).agents.value.directory, arguments.category)
     if arguments.json:
         sys.stdout.write(found.model_dump_json() + "\n")
         return 0

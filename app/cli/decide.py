@@ -15,7 +15,7 @@ from app.cli.formatting import answer_lines, printable
 from app.cli.standalone import standalone
 from app.decisions.evaluate import Decision, Question
 from app.decisions.question import Asking, BadQuestion, instant_from
-from app.main.operator_files import own_agents
+from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 from robots_core.agents.directory import AgentDirectory, UnknownCategory
 from robots_core.lint.linter import lint
@@ -77,14 +77,14 @@ async def _run(arguments: argparse.Namespace) -> int:
     if not arguments.agent:
         raise Failed("Give at least one --agent.")
     settings = Settings.read()
-    own = own_agents(settings)
+    operators = OperatorFiles(settings)
     try:
-        asked = list(_questions(arguments, settings, own.value.directory))
+        asked = list(_questions(arguments, settings, operators.agents.value.directory))
     except (BadQuestion, UnknownCategory) as error:
         raise Failed(str(error)) from None
     verdicts: list[str] = []
     warned: set[Origin] = set()
-    async with standalone(settings, own) as decide:
+    async with standalone(settings, operators) as decide:
         for first, *others in asked:
             decision = await decide(first)
             for question in others if _lacks_https(decision) else ():

@@ -5,7 +5,7 @@ import sys
 import time
 
 from app.cli.exit_codes import Failed, Parser
-from app.main.operator_files import own_agents
+from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 
 
@@ -22,7 +22,7 @@ def add(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the directory or its header fields. Raise BadSetting for an unreadable AGENTS_FILE, and Failed."""
-    identities = own_agents(Settings.read()).value.identities
+    identities = OperatorFiles(Settings.read()).agents.value.identities
     if not identities:
         raise Failed("AGENTS_FILE has no profile with a signature_agent.")
     host: str | None = arguments.host

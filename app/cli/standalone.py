@@ -7,14 +7,11 @@ from contextlib import asynccontextmanager
 from app.api.trials.what_if import recheck_of
 from app.cache.freshness import Snapshot, freshness, next_snapshot
 from app.cache.result import Source, found
-from app.decisions.cached_files import Models
 from app.decisions.evaluate import CachedFile, Decision, Question
 from app.decisions.pasted import decide_by_file
 from app.fetch.network import SystemResolver, client_tls
-from app.files.reloaded_file import ReloadedFile
-from app.main.agents_file import OwnAgents
 from app.main.fetching import fetcher_from
-from app.main.operator_files import domain_table, recheck_models
+from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 from robots_core.file import File
 from robots_core.origin import Origin
@@ -24,12 +21,11 @@ from robots_core.robots.judge import recognise_challenge
 
 @asynccontextmanager
 async def standalone(
-    settings: Settings, agents: ReloadedFile[OwnAgents]
+    settings: Settings, operators: OperatorFiles
 ) -> AsyncIterator[Callable[[Question], Awaitable[Decision]]]:
-    """Yield the function that decides. It fetches each file once, as the settings and the file of agents say."""
+    """Yield the function that decides. It fetches each file once, as the settings and the files of operators say."""
     resolver = SystemResolver()
-    fetcher = fetcher_from(settings, resolver, client_tls(), agents)
-    models = own_models(settings)
+    fetcher = fetcher_from(settings, resolver, client_tls(), operators.agents)
     files: dict[Origin, tuple[Snapshot, File]] = {}
 
     async def decide(question: Question) -> Decision:
@@ -39,7 +35,7 @@ async def standalone(
             snapshot = next_snapshot(None, fetched, time.time())
             files[origin] = snapshot, File(snapshot.access)
         now, (snapshot, file) = time.time(), files[origin]
-        recheck = recheck_of(models(origin.host, question.agent.recheck))
+        recheck = recheck_of(operators.model(origin.host, question.agent.recheck))
         cached = found(snapshot, freshness(snapshot, recheck, origin.key, now), Source.FETCHED)
         cached_file = CachedFile(cached, file.robots, version=file.version)
         return decide_by_file(question, cached_file, now, forbidden=settings.forbidden)
@@ -49,8 +45,3 @@ async def standalone(
     finally:
         await fetcher.aclose()
         resolver.close()
-
-
-def own_models(settings: Settings) -> Models:
-    """The recheck models of the settings and of the table that they name."""
-    return recheck_models(settings, domain_table(settings))

@@ -20,9 +20,8 @@ from app.cli.decide import add_question
 from app.cli.exit_codes import Failed, Parser, worst
 from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
 from app.cli.formatting import printable, row_lines
-from app.cli.standalone import own_models
 from app.decisions.question import BadQuestion, agents_from, asked_policy, dialect_from, instant_from, target_from
-from app.main.operator_files import own_agents
+from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.access import BODY_LIMIT
@@ -145,8 +144,8 @@ class _Tester:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._settings = Settings.read()
-        self._known = own_agents(self._settings).value.directory
-        self._models = own_models(self._settings)
+        self._operators = OperatorFiles(self._settings)
+        self._known = self._operators.agents.value.directory
         self._body = _read(arguments.file)
         self._file = PastedFile.read(self._body)
 
@@ -169,14 +168,16 @@ class _Tester:
     def _trial(self, urls: Sequence[str], names: Sequence[str]) -> Trial:
         arguments, settings = self._arguments, self._settings
         targets = [target_from(candidates(url)[0]) for url in urls]
-        agents = [agent for name in names for agent in agents_from(name, self._known, "agent")]
+        agents = [
+            agent for name in names for agent in agents_from(name, self._operators.agents.value.directory, "agent")
+        ]
         dialects = arguments.dialect or [None]
         policy = asked_policy(arguments.purpose, PurposePolicy(settings.purposes, settings.enforce_purposes))
         if policy is not None and arguments.enforce:
             policy = policy._replace(enforce=True)
         outcome = None
         if (wanted := _outcome(arguments)) is not None:
-            rechecks = rechecks_of(targets, agents, self._models)
+            rechecks = rechecks_of(targets, agents, self._operators.model)
             outcome = wanted.outcome(self._body, rechecks, truncated=False)
         return Trial(
             targets,

@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.cache.redis_visits import RedisVisits
@@ -12,7 +11,7 @@ from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
 from app.decision_log.sinks import FileSink, Sink, StreamSink
-from app.decisions.cached_files import CachedFiles, Models
+from app.decisions.cached_files import CachedFiles
 from app.decisions.decider import Decider
 from app.decisions.evaluate import Decision
 from app.decisions.steps import Overriding, Pipeline, edge_facts, purposes
@@ -21,75 +20,61 @@ from app.edge.replica import EdgeFacts
 from app.history.archive.reader import ArchiveReader
 from app.history.reader import HistoryReader
 from app.main.files import Files, process_name
+from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 from app.main.store import Store
 from app.observability.metrics import Metrics
-from app.overrides.overrides_file import OfFile
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.replica import Overrides
 
 
-@dataclass(frozen=True, slots=True)
 class Decisions:
-    """The Decider, the history, visits, overrides and edge facts that it reads, and the log that it writes, if any."""
+    """The Decider, and the history, overrides and edge facts that it reads."""
 
-    decider: Decider
-    history: HistoryReader
-    visits: Visits
-    overrides: Overrides
-    edge: EdgeFacts
-    log: DecisionLog | None
+    def __init__(
+        self,
+        settings: Settings,
+        operators: OperatorFiles,
+        store: Store,
+        files: Files,
+        metrics: Metrics,
+        *,
+        is_late: Callable[[], bool],
+    ) -> None:
+        """`is_late`: whether this process has so much to do that it should begin no new work."""
+        clock = store.clocks.fleet
+        self._visits = Visits(RedisVisits(store.redis, clock=clock), clock)
+        self._log = _decision_log(settings, store, files, metrics)
+        self.overrides = Overrides(RedisOverrides(store.redis), clock, lambda: operators.overrides.value)
+        self.edge = EdgeFacts(RedisEdge(store.redis, store.clocks.server), clock)
+        archive = None if files.archive is None else ArchiveReader(files.archive)
+        self.history = HistoryReader(files.cache, files.history, clock, archive)
+        half, refused = settings.memory_bytes // 2, metrics.request_overloaded
+        overriding = Overriding(lambda: self.overrides.table, metrics, settings.memory_bytes // 8)
+        judging = purposes(metrics)
+
+        def note_origin(decision: Decision) -> None:
+            files.lists.note_asked(decision.question.target.origin.key)
+
+        self.decider = Decider(
+            CachedFiles(files.cache, self.history, operators.model, self._visits, clock, half, refused),
+            # In this order: a purpose is judged by the file that an override brings.
+            now=Pipeline([overriding, judging, edge_facts(self.edge.table)], forbidden=settings.forbidden),
+            past=Pipeline([judging], forbidden=settings.forbidden),
+            overridden=overriding.decides,
+            noted=[note_origin] if self._log is None else [note_origin, self._log.note],
+            metrics=metrics,
+            clock=clock,
+            monotonic=time.monotonic,
+            is_late=is_late,
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Write visits and the log, and follow overrides and edge facts, which are read before the block begins."""
-        logging = nullcontext() if self.log is None else self.log.writing()
-        async with self.visits.writing_back(), self.overrides.syncing(), self.edge.syncing(), logging:
+        logging = nullcontext() if self._log is None else self._log.writing()
+        async with self._visits.writing_back(), self.overrides.syncing(), self.edge.syncing(), logging:
             yield
-
-
-def make_decisions(
-    settings: Settings,
-    store: Store,
-    files: Files,
-    models: Models,
-    overrides_of_file: Callable[[], OfFile],
-    metrics: Metrics,
-    *,
-    is_late: Callable[[], bool],
-) -> Decisions:
-    """The decisions by these files; `models` are the recheck models in force.
-
-    `is_late`: whether this process has so much to do that it should begin no new work.
-    """
-    clock = store.clocks.fleet
-    visits = Visits(RedisVisits(store.redis, clock=clock), clock)
-    overrides = Overrides(RedisOverrides(store.redis), clock, overrides_of_file)
-    edge = EdgeFacts(RedisEdge(store.redis, store.clocks.server), clock)
-    log = _decision_log(settings, store, files, metrics)
-    archive = None if files.archive is None else ArchiveReader(files.archive)
-    history = HistoryReader(files.cache, files.history, clock, archive)
-    half, refused = settings.memory_bytes // 2, metrics.request_overloaded
-    cached = CachedFiles(files.cache, history, models, visits, clock, half, refused)
-    overriding = Overriding(lambda: overrides.table, metrics, settings.memory_bytes // 8)
-    judging = purposes(metrics)
-
-    def note_origin(decision: Decision) -> None:
-        files.lists.note_asked(decision.question.target.origin.key)
-
-    decider = Decider(
-        cached,
-        # In this order: a purpose is judged by the file that an override brings.
-        now=Pipeline([overriding, judging, edge_facts(edge.table)], forbidden=settings.forbidden),
-        past=Pipeline([judging], forbidden=settings.forbidden),
-        overridden=overriding.decides,
-        noted=[note_origin] if log is None else [note_origin, log.note],
-        metrics=metrics,
-        clock=clock,
-        monotonic=time.monotonic,
-        is_late=is_late,
-    )
-    return Decisions(decider, history, visits, overrides, edge, log)
 
 
 def _decision_log(settings: Settings, store: Store, files: Files, metrics: Metrics) -> DecisionLog | None:

@@ -13,7 +13,7 @@ from app.api.middleware.auth import KeyCheck
 from app.api.middleware.body_limit import BodyLimit
 from app.api.middleware.direct_routes import DirectRoutes
 from app.api.middleware.head_as_get import HeadAsGet
-from app.api.middleware.loopback_host import LoopbackHostOnly
+from app.api.middleware.loopback_host import LoopbackHostOnly, is_loopback
 from app.api.middleware.same_origin import RefuseCrossSite
 from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routes.bundle import BUNDLE_PATH
@@ -21,24 +21,15 @@ from app.api.routing import DirectRoute
 from app.api.stream import has_lines
 from app.auth.keys import Keys
 from app.auth.quotas import Quotas
+from app.main.settings import Settings
 from app.observability.metrics import Metrics
 
 
 def add_middleware(
-    app: FastAPI,
-    keys: Callable[[], Keys],
-    quotas: Quotas,
-    metrics: Metrics,
-    *,
-    keys_required: bool,
-    loopback_only: bool,
-    access_log: bool,
-    log_client: bool,
+    app: FastAPI, settings: Settings, keys: Callable[[], Keys], quotas: Quotas, metrics: Metrics
 ) -> None:
-    """Add the middleware, the innermost first: a request passes the last one first.
-
-    `loopback_only`: answer only for hosts that are names of this machine.
-    """
+    """Add the middleware, the innermost first: a request passes the last one first."""
+    keys_required = settings.api_keys_file is not None
     app.add_middleware(NoStoreByDefault)
     app.add_middleware(DirectRoutes, routes=[route for route in app.routes if isinstance(route, DirectRoute)])
     app.add_middleware(HeadAsGet)
@@ -47,11 +38,10 @@ def add_middleware(
     app.add_middleware(KeyCheck, keys=keys, quotas=quotas, metrics=metrics, required=keys_required)
     if not keys_required:
         app.add_middleware(RefuseCrossSite)
-    if loopback_only:
+    if not (keys_required or settings.allow_unauthenticated) and is_loopback(settings.host):
         app.add_middleware(LoopbackHostOnly)
-    app.add_middleware(
-        AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=access_log, log_client=log_client
-    )
+    log, log_client = settings.access_log, settings.log_client
+    app.add_middleware(AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=log, log_client=log_client)
 
 
 def _is_streamed(scope: Scope) -> bool:

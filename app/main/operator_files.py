@@ -2,15 +2,14 @@
 
 import shlex
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
 from app.auth.keys import Keys, load_keys
 from app.auth.operator_token import NO_TOKEN, load_token
-from app.cache.recheck import DomainTable, model
+from app.cache.recheck import DomainTable, Model, model
 from app.cache.recheck_file import load
-from app.decisions.cached_files import Models
 from app.files.reloaded_file import ReloadedFile
 from app.main import agents_file
 from app.main.agents_file import OwnAgents
@@ -25,24 +24,61 @@ from robots_core.origin import Origin
 T = TypeVar("T")
 
 
-def domain_table(settings: Settings) -> ReloadedFile[DomainTable]:
-    """The file that RECHECK_FILE names; without one, an empty table."""
-    return _file("RECHECK_FILE", settings.recheck_file, load, DomainTable({}))
+class OperatorFiles:
+    """The files that the settings name. Each is read when it is first asked for, and reloaded later."""
 
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._pace_by = PaceBy(settings.pace_by)
+        self._bounds = Bounds(settings.pace_floor, settings.pace_cap)
 
-def own_agents(settings: Settings) -> ReloadedFile[OwnAgents]:
-    """The file that AGENTS_FILE names; without one, the crawlers that are known anyway."""
-    return _file("AGENTS_FILE", settings.agents_file, agents_file.load, OwnAgents(builtin_directory(), {}, {}))
+    @cached_property
+    def table(self) -> ReloadedFile[DomainTable]:
+        """The file that RECHECK_FILE names; without one, an empty table."""
+        return _file("RECHECK_FILE", self._settings.recheck_file, load, DomainTable({}))
 
+    @cached_property
+    def agents(self) -> ReloadedFile[OwnAgents]:
+        """The file that AGENTS_FILE names; without one, the crawlers that are known anyway."""
+        known = OwnAgents(builtin_directory(), {}, {})
+        return _file("AGENTS_FILE", self._settings.agents_file, agents_file.load, known)
 
-def api_keys(settings: Settings) -> ReloadedFile[Keys]:
-    """The file that API_KEYS_FILE names; without one, the operator's token. Raises BadSetting."""
-    return _file("API_KEYS_FILE", settings.api_keys_file, load_keys, operator_token(settings))
+    @cached_property
+    def keys(self) -> ReloadedFile[Keys]:
+        """The file that API_KEYS_FILE names; without one, the operator's token. Raises BadSetting."""
+        return _file("API_KEYS_FILE", self._settings.api_keys_file, load_keys, operator_token(self._settings))
 
+    @cached_property
+    def overrides(self) -> ReloadedFile[OfFile]:
+        """The file that OVERRIDES_FILE names; without one, no overrides."""
+        return _file("OVERRIDES_FILE", self._settings.overrides_file, load_overrides, {})
 
-def overrides_file(settings: Settings) -> ReloadedFile[OfFile]:
-    """The file that OVERRIDES_FILE names; without one, no overrides."""
-    return _file("OVERRIDES_FILE", settings.overrides_file, load_overrides, {})
+    def model(self, host: str, own: str) -> Model:
+        """The recheck model in force for a host, given the name of the crawler's own model."""
+        return model(self.table.value, host, own, self._settings.recheck_model)
+
+    def pool_of(self, origin: Origin) -> str:
+        """The pool of an origin, by the table and PACE_BY."""
+        return pool_of(origin, self._pace_by, self.table.value, self._domain_of)
+
+    @cached_property
+    def _domain_of(self) -> Callable[[str], str]:
+        if self._pace_by is not PaceBy.DOMAIN:
+            return str
+        from app.pacing.domains import RegistrableDomains
+
+        return RegistrableDomains().of
+
+    def bounds(self, host: str, token: str) -> Bounds:
+        """The bounds of a host's pace for an agent: those of the table, else the agent's own, else of the settings.
+
+        The floor is never below the agent's own.
+        """
+        own = self.agents.value.paces.get(token.lower())
+        found = host_bounds(host_bounds(self._bounds, own), self.table.value.pace(host))
+        if own is None or own.floor is None or own.floor <= found.floor:
+            return found
+        return Bounds(own.floor, max(own.floor, found.cap), found.budget)
 
 
 def _file(name: str, path: Path | None, load: Callable[[Path], T], otherwise: T) -> ReloadedFile[T]:
@@ -67,37 +103,3 @@ def operators_of(settings: Settings) -> str:
     if path is None:
         return "It has no operators, since OPERATOR_TOKEN_FILE is not set."
     return f'Operators send the token in {path}: curl -H "Authorization: Bearer $(cat {shlex.quote(str(path))})" ...'
-
-
-def recheck_models(settings: Settings, table: ReloadedFile[DomainTable]) -> Models:
-    """The recheck model in force for a host and a crawler."""
-    return lambda host, own: model(table.value, host, own, settings.recheck_model)
-
-
-def pools(settings: Settings, table: ReloadedFile[DomainTable]) -> Callable[[Origin], str]:
-    """The pool of an origin, by the table and PACE_BY."""
-    by = PaceBy(settings.pace_by)
-    domain_of: Callable[[str], str] = str
-    if by is PaceBy.DOMAIN:
-        from app.pacing.domains import RegistrableDomains
-
-        domain_of = RegistrableDomains().of
-    return lambda origin: pool_of(origin, by, table.value, domain_of)
-
-
-def pace_bounds(
-    default: Bounds, table: ReloadedFile[DomainTable], agents: ReloadedFile[OwnAgents]
-) -> Callable[[str, str], Bounds]:
-    """The bounds of a host's pace for an agent: those of the table, else the agent's own, else `default`.
-
-    The floor is never below the agent's own.
-    """
-
-    def bounds(host: str, token: str) -> Bounds:
-        own = agents.value.paces.get(token.lower())
-        found = host_bounds(host_bounds(default, own), table.value.pace(host))
-        if own is None or own.floor is None or own.floor <= found.floor:
-            return found
-        return Bounds(own.floor, max(own.floor, found.cap), found.budget)
-
-    return bounds

@@ -15,7 +15,6 @@ from app.api.answers.answer_tags import FileTags
 from app.api.answers.encoding import AnswerEncoder
 from app.api.change_polls import ChangePolls
 from app.api.long_work import LongWork
-from app.api.middleware.loopback_host import is_loopback
 from app.api.services import Lifecycle, Services
 from app.api.sites.reader import SiteReader
 from app.auth.quotas import Quotas
@@ -25,26 +24,16 @@ from app.identity.publication import PublishedKeys
 from app.loop.helpers import Helpers
 from app.loop.work_turns import WorkTurns
 from app.main.application import application
-from app.main.decisions import Decisions, make_decisions
-from app.main.files import Files, make_files
+from app.main.decisions import Decisions
+from app.main.files import Files
 from app.main.middleware import add_middleware
-from app.main.operator_files import (
-    api_keys,
-    domain_table,
-    operators_of,
-    overrides_file,
-    own_agents,
-    pace_bounds,
-    pools,
-    recheck_models,
-)
-from app.main.pacing import make_pacing
+from app.main.operator_files import OperatorFiles, operators_of
+from app.main.pacing import Pacing
 from app.main.settings import Settings
-from app.main.store import Store, make_store
+from app.main.store import Store
 from app.observability import tracing
 from app.observability.background_failures import BackgroundFailures
 from app.observability.metrics import ServiceState
-from app.pacing.schedule import Bounds
 from app.store.connect import open_connections
 from app.store.guarded_client import STORE_TIMEOUT
 from app.store.store_clock import StoreClock, StoreClocks
@@ -86,39 +75,33 @@ def create(
     """
     settings = settings or Settings.read()
     spans = spans or tracing.spans_from_environment()
-    table, agents, keys = domain_table(settings), own_agents(settings), api_keys(settings)
-    of_file = overrides_file(settings)
-    keys_required = settings.api_keys_file is not None
+    operators = OperatorFiles(settings)
+    read: list[ReloadedFile[Any]] = [operators.table, operators.agents, operators.keys, operators.overrides]
     # Every part reports to the metrics. They read the state of the parts only when they are scraped.
     metrics = tracing.metrics_for(lambda: _state(store, files, decisions, published, files_to_watch), spans)
 
     # One clock decides: the store's, as far ahead of this process's as it was when last read.
     clocks = StoreClocks(clock, time.monotonic, fleet=StoreClock(clock, steady), server=store_clock)
-    store, now = make_store(settings, metrics, clocks, store_timeout), clocks.fleet
-    read: list[ReloadedFile[Any]] = [table, agents, keys, of_file, *store.files]
-    files_to_watch = [file for file in read if file.paths]
-    files = make_files(
+    store, now = Store(settings, metrics, clocks, store_timeout), clocks.fleet
+    files_to_watch = [file for file in (*read, *store.files) if file.paths]
+    files = Files(
         settings,
+        operators,
         store,
         metrics,
         resolver=resolver,
-        agents=agents,
         ssl_context=ssl_context,
-        on_answer=lambda origin, seconds: pacing.pacer.note_fetch(pool_of(origin), seconds),
+        on_answer=lambda origin, seconds: pacing.pacer.note_fetch(operators.pool_of(origin), seconds),
     )
     published = PublishedKeys(
-        lambda: {authority: identity.signing for authority, identity in agents.value.identities.items()},
+        lambda: {authority: identity.signing for authority, identity in operators.agents.value.identities.items()},
         files.fetcher.get,
     )
     turns = WorkTurns(refused=metrics.request_overloaded)
-    models = recheck_models(settings, table)
-    decisions = make_decisions(settings, store, files, models, lambda: of_file.value, metrics, is_late=turns.is_late)
-    bounds = pace_bounds(Bounds(settings.pace_floor, settings.pace_cap), table, agents)
-    pool_of = pools(settings, table)
-    pacing = make_pacing(settings, store, files, decisions, pool_of, bounds, metrics)
+    decisions = Decisions(settings, operators, store, files, metrics, is_late=turns.is_late)
+    pacing = Pacing(settings, operators, store, files, decisions, metrics)
     quotas = Quotas(store.redis, time.monotonic, metrics.quota_exceeded)
     helpers = Helpers(called=metrics.helper_called, refused=metrics.request_overloaded)
-    long_work = LongWork(turns, helpers)
     lifecycle = Lifecycle(settings.require_store_at_start)
     change_polls = ChangePolls(files.changes, lifecycle.stopping, refused=metrics.request_overloaded)
 
@@ -140,7 +123,7 @@ def create(
             await stack.enter_async_context(context)
         stack.push_async_callback(helpers.aclose)
         stack.push_async_callback(change_polls.aclose)
-        if not keys_required:
+        if settings.api_keys_file is None:
             _log.info("%s %s", WITHOUT_KEYS, operators_of(settings))
         if not any(mark in settings.user_agent for mark in ("://", "@")):
             _log.warning(WITHOUT_CONTACT, settings.user_agent)
@@ -149,7 +132,7 @@ def create(
         await stack.enter_async_context(during())
 
     def known() -> AgentDirectory:
-        return agents.value.directory
+        return operators.agents.value.directory
 
     sites = SiteReader(
         pacing.permits, files.fetcher.read, known, now, settings.user_agent, refused=metrics.request_overloaded
@@ -163,36 +146,27 @@ def create(
         fetch_health=files.health,
         eviction=store.eviction,
         metrics=metrics,
-        models=models,
+        models=operators.model,
         agents=known,
-        profiles=lambda: agents.value.profiles,
-        identities=lambda: agents.value.identities,
+        profiles=lambda: operators.agents.value.profiles,
+        identities=lambda: operators.agents.value.identities,
         forbidden=settings.forbidden,
         policy=PurposePolicy(settings.purposes, settings.enforce_purposes),
         overrides=decisions.overrides,
         permits=pacing.permits,
-        pool_of=pool_of,
+        pool_of=operators.pool_of,
         edge=decisions.edge,
         origin_lists=files.lists,
         change_polls=change_polls,
         snapshot_of=files.cache.facts,
         turns=turns,
-        long_work=long_work,
+        long_work=LongWork(turns, helpers),
         sites=sites,
         now=lambda: datetime.fromtimestamp(now(), UTC),
         lifecycle=lifecycle,
     )
     app = application(start, services)
-    add_middleware(
-        app,
-        keys=lambda: keys.value,
-        quotas=quotas,
-        metrics=metrics,
-        keys_required=keys_required,
-        loopback_only=not keys_required and is_loopback(settings.host) and not settings.allow_unauthenticated,
-        access_log=settings.access_log,
-        log_client=settings.log_client,
-    )
+    add_middleware(app, settings, lambda: operators.keys.value, quotas, metrics)
     tracing.trace_requests(app, spans)
     return app
 

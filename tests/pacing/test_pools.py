@@ -3,7 +3,7 @@
 import pytest
 
 from app.cache.recheck_file import read_table
-from app.main.operator_files import domain_table, pools
+from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 from app.pacing.pools import PaceBy, pool_of
 from robots_core.origin import read_target
@@ -50,12 +50,12 @@ def test_a_pool_of_the_table_has_the_hosts_of_its_suffixes(url: str, pool: str) 
 def test_pace_by_chooses_the_pool(url: str, origin: str, host: str, domain: str) -> None:
     for by, pool in zip(PaceBy, (origin, host, domain), strict=True):
         settings = Settings(pace_by=by.value)
-        assert pools(settings, domain_table(settings))(read_target(url).origin.with_profile("google")) == pool
+        assert OperatorFiles(settings).pool_of(read_target(url).origin.with_profile("google")) == pool
 
 
 def test_an_unknown_suffix_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     settings = Settings(pace_by="domain")
-    pool = pools(settings, domain_table(settings))
+    pool = OperatorFiles(settings).pool_of
     for host in ("a.corp.internal", "b.corp.internal", "printer.lan", "www.example.com", "10.0.0.1"):
         pool(read_target(f"http://{host}/").origin)
     said = [record.getMessage() for record in caplog.records]
