@@ -23,7 +23,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The class path of the client and its tests."""
     folder = tmp_path_factory.mktemp("classes")
     subprocess.run(["sh", "clients/java/test/compile.sh", folder], cwd=ROOT, check=True)
-    return f"{folder}/classes:{folder}/robots-decisions.jar:/usr/share/java/junit4.jar"
+    return f"{folder}/classes:{folder}/robots-decisions.jar:/usr/share/java/jackson-core.jar:/usr/share/java/junit4.jar"
 
 
 async def by_java(classes: str, service: str, options: Options, pages: list[str], _: Path) -> Came:

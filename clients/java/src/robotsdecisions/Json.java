@@ -1,5 +1,14 @@
 package robotsdecisions;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import com.fasterxml.jackson.core.json.JsonWriteFeature;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -7,252 +16,121 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * JSON (RFC 8259), strictly, with bounded depth. Objects are read as Map, arrays as List, integers of up to 18 digits as
- * Long and other numbers as Double.
+ * JSON (RFC 8259) by Jackson's streams, with bounded depth. Objects are read as Map, arrays as List, integers of up to 18
+ * digits as Long and other numbers as Double.
  */
 final class Json {
     static final int MAX_DEPTH = 64;
     private static final int MAX_NUMBER = 64;
+    private static final int MAX_LONG = 18;
+
+    /** ASCII, since URLs may contain lone surrogates, which UTF-8 cannot encode. Names of the service are not kept. */
+    private static final JsonFactory FACTORY = JsonFactory.builder()
+            .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
+            .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
+            .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+            .enable(JsonWriteFeature.ESCAPE_NON_ASCII)
+            .build();
 
     /** Text that is not JSON, or exceeds a limit. */
     static final class Malformed extends Exception {
         private static final long serialVersionUID = 1;
 
-        Malformed(String why, int at) {
-            super(why + " at " + at);
+        Malformed(String why) {
+            super(why);
         }
     }
 
-    private final String text;
-    private int at;
-
-    private Json(String text) {
-        this.text = text;
-    }
+    private Json() {}
 
     /** Read one value, which is the whole text. */
     static Object parse(String text) throws Malformed {
-        Json json = new Json(text);
-        Object value = json.value(0);
-        json.space();
-        if (json.at < text.length()) {
-            throw json.malformed("text after the value");
+        try (JsonParser parser = FACTORY.createParser(text)) {
+            parser.nextToken();
+            Object value = value(parser, 0);
+            if (parser.nextToken() != null) {
+                throw new Malformed("text after the value");
+            }
+            return value;
+        } catch (IOException malformed) {
+            throw new Malformed(malformed.getMessage());
         }
-        return value;
     }
 
-    /** Write a value in ASCII: URLs may contain lone surrogates, which UTF-8 cannot encode. */
+    /** Write a value in ASCII. */
     static String write(Object value) {
-        StringBuilder out = new StringBuilder();
-        write(value, out);
+        StringWriter out = new StringWriter();
+        try (JsonGenerator generator = FACTORY.createGenerator(out)) {
+            write(value, generator);
+        } catch (IOException impossible) { // a StringWriter throws none
+            throw new UncheckedIOException(impossible);
+        }
         return out.toString();
     }
 
-    private Object value(int depth) throws Malformed {
-        space();
-        if (at == text.length()) {
-            throw malformed("no value");
+    private static Object value(JsonParser parser, int depth) throws IOException, Malformed {
+        if (parser.currentToken() == null) {
+            throw new Malformed("no value");
         }
         if (depth > MAX_DEPTH) {
-            throw malformed("more than " + MAX_DEPTH + " levels");
+            throw new Malformed("more than " + MAX_DEPTH + " levels");
         }
-        return switch (text.charAt(at)) {
-            case '{' -> object(depth);
-            case '[' -> array(depth);
-            case '"' -> string();
-            case 't' -> word("true", Boolean.TRUE);
-            case 'f' -> word("false", Boolean.FALSE);
-            case 'n' -> word("null", null);
-            default -> number();
+        return switch (parser.currentToken()) {
+            case START_OBJECT -> object(parser, depth);
+            case START_ARRAY -> array(parser, depth);
+            case VALUE_STRING -> parser.getText();
+            case VALUE_TRUE -> Boolean.TRUE;
+            case VALUE_FALSE -> Boolean.FALSE;
+            case VALUE_NULL -> null;
+            default -> number(parser);
         };
     }
 
-    private Map<String, Object> object(int depth) throws Malformed {
+    private static Map<String, Object> object(JsonParser parser, int depth) throws IOException, Malformed {
         Map<String, Object> members = new LinkedHashMap<>();
-        at++;
-        if (skip('}')) {
-            return members;
+        while (parser.nextToken() == JsonToken.FIELD_NAME) {
+            String name = parser.currentName();
+            parser.nextToken();
+            members.put(name, value(parser, depth + 1));
         }
-        do {
-            space();
-            String name = string();
-            expect(':');
-            Object value = value(depth + 1);
-            if (members.containsKey(name)) {
-                throw malformed("the same name twice");
-            }
-            members.put(name, value);
-        } while (skip(','));
-        expect('}');
         return Collections.unmodifiableMap(members);
     }
 
-    private List<Object> array(int depth) throws Malformed {
+    private static List<Object> array(JsonParser parser, int depth) throws IOException, Malformed {
         List<Object> items = new ArrayList<>();
-        at++;
-        if (skip(']')) {
-            return items;
+        while (parser.nextToken() != JsonToken.END_ARRAY) {
+            items.add(value(parser, depth + 1));
         }
-        do {
-            items.add(value(depth + 1));
-        } while (skip(','));
-        expect(']');
         return Collections.unmodifiableList(items);
     }
 
-    private String string() throws Malformed {
-        if (at >= text.length() || text.charAt(at) != '"') {
-            throw malformed("no string");
+    private static Object number(JsonParser parser) throws IOException, Malformed {
+        String number = parser.getText();
+        if (number.length() > MAX_NUMBER) {
+            throw new Malformed("a number of more than " + MAX_NUMBER + " characters");
         }
-        StringBuilder out = new StringBuilder();
-        for (at++; at < text.length(); at++) {
-            char one = text.charAt(at);
-            if (one == '"') {
-                at++;
-                return out.toString();
-            }
-            if (one < ' ') {
-                throw malformed("a control character in a string");
-            }
-            out.append(one == '\\' ? escaped() : one);
-        }
-        throw malformed("a string without an end");
+        boolean whole = parser.currentToken() == JsonToken.VALUE_NUMBER_INT && number.length() <= MAX_LONG;
+        return whole ? (Object) Long.valueOf(number) : Double.valueOf(number);
     }
 
-    /** The character of an escape; {@code at} is moved to its last character. */
-    private char escaped() throws Malformed {
-        at++;
-        char one = at < text.length() ? text.charAt(at) : ' ';
-        int simple = "\"\\/bfnrt".indexOf(one);
-        if (simple >= 0) {
-            return "\"\\/\b\f\n\r\t".charAt(simple);
-        }
-        if (one != 'u' || text.length() - at <= 4) {
-            throw malformed("an invalid escape");
-        }
-        int code = 0;
-        for (int digits = 0; digits < 4; digits++) {
-            char digit = text.charAt(++at);
-            if (digit > 'f' || Character.digit(digit, 16) < 0) {
-                throw malformed("an invalid escape");
-            }
-            code = code * 16 + Character.digit(digit, 16);
-        }
-        return (char) code;
-    }
-
-    private Object number() throws Malformed {
-        int start = at;
-        if (peek() == '-') {
-            at++;
-        }
-        if (peek() == '0') {
-            at++;
-        } else {
-            digits();
-        }
-        boolean whole = true;
-        if (peek() == '.') {
-            whole = false;
-            at++;
-            digits();
-        }
-        if (peek() == 'e' || peek() == 'E') {
-            whole = false;
-            at++;
-            if (peek() == '+' || peek() == '-') {
-                at++;
-            }
-            digits();
-        }
-        if (at - start > MAX_NUMBER) {
-            throw malformed("a number of more than " + MAX_NUMBER + " characters");
-        }
-        String number = text.substring(start, at);
-        if (whole && number.length() <= 18) {
-            return Long.valueOf(number);
-        }
-        return Double.valueOf(number);
-    }
-
-    private void digits() throws Malformed {
-        int start = at;
-        while (peek() >= '0' && peek() <= '9') {
-            at++;
-        }
-        if (at == start) {
-            throw malformed("no value");
-        }
-    }
-
-    private Object word(String word, Object value) throws Malformed {
-        if (!text.startsWith(word, at)) {
-            throw malformed("no value");
-        }
-        at += word.length();
-        return value;
-    }
-
-    private char peek() {
-        return at < text.length() ? text.charAt(at) : 0;
-    }
-
-    private boolean skip(char wanted) {
-        space();
-        boolean found = peek() == wanted;
-        if (found) {
-            at++;
-        }
-        return found;
-    }
-
-    private void expect(char wanted) throws Malformed {
-        if (!skip(wanted)) {
-            throw malformed("no '" + wanted + "'");
-        }
-    }
-
-    private void space() {
-        while (peek() == ' ' || peek() == '\t' || peek() == '\n' || peek() == '\r') {
-            at++;
-        }
-    }
-
-    private Malformed malformed(String why) {
-        return new Malformed(why, at);
-    }
-
-    private static void write(Object value, StringBuilder out) {
+    private static void write(Object value, JsonGenerator generator) throws IOException {
         if (value instanceof Map<?, ?> members) {
-            String separator = "{";
+            generator.writeStartObject();
             for (Map.Entry<?, ?> member : members.entrySet()) {
-                out.append(separator);
-                write(String.valueOf(member.getKey()), out);
-                out.append(':');
-                write(member.getValue(), out);
-                separator = ",";
+                generator.writeFieldName(String.valueOf(member.getKey()));
+                write(member.getValue(), generator);
             }
-            out.append(members.isEmpty() ? "{}" : "}");
+            generator.writeEndObject();
         } else if (value instanceof List<?> values) {
-            String separator = "[";
+            generator.writeStartArray();
             for (Object one : values) {
-                out.append(separator);
-                write(one, out);
-                separator = ",";
+                write(one, generator);
             }
-            out.append(values.isEmpty() ? "[]" : "]");
+            generator.writeEndArray();
         } else if (value instanceof String string) {
-            out.append('"');
-            string.chars().forEach(one -> {
-                if (one >= ' ' && one <= '~' && one != '"' && one != '\\') {
-                    out.append((char) one);
-                } else {
-                    out.append(String.format("\\u%04x", one));
-                }
-            });
-            out.append('"');
+            generator.writeString(string);
         } else if (value == null || value instanceof Boolean || value instanceof Number) {
-            out.append(value);
+            generator.writeRawValue(String.valueOf(value));
         } else {
             throw new IllegalArgumentException("not written as JSON: " + value.getClass().getName());
         }

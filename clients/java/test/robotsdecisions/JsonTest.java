@@ -52,7 +52,7 @@ public class JsonTest {
             assertEquals(Map.of("k\n", "[" + value + "]"), Json.parse(Json.write(Map.of("k\n", "[" + value + "]"))));
         }
         assertEquals("[1,[],[\"a\"]]", Json.write(List.of(1, List.of(), List.of("a"))));
-        assertEquals("\"\\u00e9\\ud800\"", Json.write("\u00e9\ud800"));
+        assertEquals("\"\\u00E9\\uD800\"", Json.write("\u00e9\ud800"));
         assertThrows(IllegalArgumentException.class, () -> Json.write(new Object()));
     }
 }
