@@ -13,7 +13,7 @@ from app.cache.robots_cache import RobotsCache
 from app.cache.visits import Visits
 from app.decisions.evaluate import CachedFile, Question
 from app.decisions.parsed_files import ParsedFile, ParsedFiles, is_short
-from app.history.reader import HistoryReader, PastVersions
+from app.history.reader import ArchivedVersions, HistoryReader
 from app.history.versions import History, Version, version_at
 from app.loop.admission import HeldBytes, Refused, ignore
 from app.loop.work_turns import WorkTurns
@@ -251,7 +251,7 @@ class PastFile(NamedTuple):
 class PastFiles:
     """The versions of one origin's file. Only the last one that was asked for stays parsed: files may be large."""
 
-    def __init__(self, origin: Origin, history: History, archived: PastVersions) -> None:
+    def __init__(self, origin: Origin, history: History, archived: ArchivedVersions) -> None:
         """`archived` has versions that are not in the history."""
         self._origin = origin
         self._history = history

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from app.cache.robots_cache import RobotsCache
+from app.history.archive.reader import ArchiveReader, PastReader
 from app.history.versions import History, Version, with_current
 from robots_core.origin import Origin
 
@@ -16,26 +17,6 @@ class HistoryStore(Protocol):
         """The versions that have ended. Bounded in time; raises only StoreDown."""
 
 
-class PastVersions(Protocol):
-    """An origin's versions that are no longer in the store. Bounded in time; every method raises only StoreDown."""
-
-    async def at(self, at: float, /) -> Version | None:
-        """The version in use at the instant `at` (Unix seconds); the same object if the last question had it, too."""
-
-    async def by_id(self, name: str, /) -> Version | None:
-        """The newest version whose digest begins with `name`."""
-
-    async def around(self, version: Version, /) -> tuple[Version | None, int | None]:
-        """The version before this one, and when the next one was first seen (Unix seconds)."""
-
-
-class VersionArchive(Protocol):
-    """Where versions are kept that are no longer in the store."""
-
-    def past(self, origin: Origin) -> PastVersions:
-        """The versions of an origin, to ask several questions about."""
-
-
 class HistoryReader:
     """Reads current versions from the cache, earlier ones from the store, and those before them from the archive."""
 
@@ -44,14 +25,14 @@ class HistoryReader:
         cache: RobotsCache,
         store: HistoryStore,
         clock: Callable[[], float],
-        archive: VersionArchive | None = None,
+        archive: ArchiveReader | None = None,
     ) -> None:
         self._cache = cache
         self._store = store
         self._clock = clock
         self._archive = archive
 
-    def archived(self, origin: Origin) -> PastVersions:
+    def archived(self, origin: Origin) -> "ArchivedVersions":
         """The versions of an origin that the archive has, to ask several questions about."""
         return _NOTHING if self._archive is None else self._archive.past(origin)
 
@@ -64,17 +45,20 @@ class HistoryReader:
         return ended if current is None else await asyncio.to_thread(with_current, ended, current, self._clock())
 
 
-class _Nothing:
+class _NothingArchived:
     """What is known without an archive."""
 
-    async def at(self, _at: float, /) -> Version | None:
+    async def at(self, _at: float) -> None:
         return None
 
-    async def by_id(self, _name: str, /) -> Version | None:
+    async def by_id(self, _name: str) -> None:
         return None
 
-    async def around(self, _version: Version, /) -> tuple[Version | None, int | None]:
+    async def around(self, _version: Version) -> tuple[None, None]:
         return None, None
 
 
-_NOTHING: Final = _Nothing()
+_NOTHING: Final = _NothingArchived()
+
+ArchivedVersions: TypeAlias = PastReader | _NothingArchived
+"""An origin's versions that are no longer in the store."""

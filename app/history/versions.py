@@ -7,7 +7,7 @@ a comment that changes at each fetch costs no version.
 """
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -280,37 +280,42 @@ def _without_overlaps(periods: Iterable[Version]) -> Iterator[Version]:
 
 
 def _bounded(versions: Sequence[Version]) -> History:
-    # Searched from the start for each version that goes: there are VERSIONS, and one or two more come at a time.
     kept = list(versions)
-    while len(kept) > VERSIONS or _size(kept) > HISTORY_BYTES:
-        kept = _shorter(kept)
+    if _fits(kept):
+        return tuple(kept)
+    own = {version for version in kept if version.own_until is not None}
+    # Searched from the start for each version that goes: there are VERSIONS, and one or two more come at a time.
+    while not _fits(kept):
+        kept = _shorter(kept, own)
     return tuple(kept)
 
 
-def _shorter(versions: list[Version]) -> list[Version]:
+def _fits(versions: Sequence[Version], share: int = 1) -> bool:
+    """Whether the versions are within the limits, or within a part of them."""
+    return len(versions) <= VERSIONS // share and _size(versions) <= HISTORY_BYTES // share
+
+
+def _shorter(versions: list[Version], own: Set[Version]) -> list[Version]:
     """Without the oldest version, or with less of the copies if the service found no more than its share itself."""
-    own = [version for version in versions if version.own_until is not None]
-    if versions[0] in own and (len(own) == 1 or (len(own) <= VERSIONS // 2 and _size(own) <= HISTORY_BYTES // 2)):
+    found = [version for version in versions if version in own]
+    if versions[0] in own and (len(found) == 1 or _fits(found, share=2)):
         of_copies = [at for at, version in enumerate(versions) if version not in own]
         if len(versions) > VERSIONS:  # two in a row become one
             dropped = next(((at, at + 2) for at in of_copies if at + 1 in of_copies), None)
         else:
             dropped = next(((at, at + 1) for at in of_copies if versions[at].packed), None)
         if dropped is not None:
-            begin, end = dropped
-            gap = Version(_GAP, versions[begin].first_seen, versions[end - 1].last_seen, b"")
-            return _with_gap(versions, begin, end, gap)
+            return _with_gap(versions, *dropped)
     return versions[1:]
 
 
-def _with_gap(versions: list[Version], begin: int, end: int, gap: Version) -> list[Version]:
+def _with_gap(versions: list[Version], begin: int, end: int) -> list[Version]:
     """The versions with a gap in place of some, which is one with its neighbours if they are gaps."""
-    if begin and versions[begin - 1].digest == _GAP:
+    while begin and versions[begin - 1].digest == _GAP:
         begin -= 1
-        gap = replace(gap, first_seen=versions[begin].first_seen)
-    if end < len(versions) and versions[end].digest == _GAP:
-        gap = replace(gap, last_seen=versions[end].last_seen)
+    while end < len(versions) and versions[end].digest == _GAP:
         end += 1
+    gap = Version(_GAP, versions[begin].first_seen, versions[end - 1].last_seen, b"")
     return [*versions[:begin], gap, *versions[end:]]
 
 

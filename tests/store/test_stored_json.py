@@ -13,7 +13,7 @@ from app.cache.codec import decode, plain, read_facts
 from app.cache.compression import compress
 from app.cache.freshness import Failing, First, Snapshot
 from app.edge.redis_edge import _facts
-from app.history.archive.index import Place, _read_place
+from app.history.archive.index import Place, read_place
 from app.history.archive.span import read_span, span_of
 from app.history.change import change_of
 from app.history.redis_changes import _parse
@@ -73,7 +73,7 @@ READERS = {
     ),
     "audit": Reader("overrides/redis_overrides.py", _decode_entry, ENTRY.model_dump_json().encode()),
     "span": Reader("archive/span.py", read_span, SPAN.line()),
-    "place": Reader("archive/index.py", lambda data: _read_place("a.ndjson", 0, data), msgspec.json.encode(PLACE)),
+    "place": Reader("archive/index.py", read_place, msgspec.json.encode(PLACE)),
 }
 
 LEAVES: list[Any] = [None, False, 0, -1, 1.5, 10**30, 1e308, "", "x", "x" * 100_000, [], {}, [[[1]]], {"a": {"b": 1}}]

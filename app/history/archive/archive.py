@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from itertools import islice
+from itertools import accumulate, chain, islice
 from typing import Final, NamedTuple
 
 from app.cache.freshness import DAY, KEEP
 from app.history.archive.files import ArchiveFiles
-from app.history.archive.index import INDEX, IndexReader, IndexWriter, InUse, Place, Written
+from app.history.archive.index import INDEX, IndexReader, IndexWriter, Place, in_use, place_of
 from app.history.archive.span import ArchiveSpan, read_span
 from app.history.versions import Version
 from robots_core.origin import Origin
@@ -46,11 +46,11 @@ class Archive:
         name = f"{LOG}/{day}/{process}.ndjson"
         lines = [span.line() for span, _ in found]
         log, at = self._files.append({name: b"".join(lines)})[name]
-        written = []
-        for (span, _), line in zip(found, lines, strict=True):
-            written.append(Written(span, log, at, len(line) - 1))
-            at += len(line)
-        self._index.add(written)
+        ends = accumulate(map(len, lines), initial=at)
+        self._index.add(
+            (span.origin, place_of(span, log, begin, len(line) - 1))
+            for (span, _), line, begin in zip(found, lines, ends, strict=False)
+        )
 
     def past(self, origin: Origin) -> "ArchivedPast":
         """The versions of an origin; what is read of the index is held for the next question."""
@@ -58,17 +58,18 @@ class Archive:
 
     def lacks(self, span: ArchiveSpan) -> bool:
         """Whether another content, or none, is in use at the end of this span."""
-        in_use = InUse(span.last_seen)
-        _find(IndexReader(self._files, span.origin), span.last_seen, in_use)
-        place = in_use.place
+        place = _in_use(IndexReader(self._files, span.origin), span.last_seen)
         return place is None or place.digest != span.digest or place.last_seen < span.first_seen
 
     def verify(self) -> Iterator[Damage | None]:
         """Check every line and every file: for each, None or what is wrong with it."""
-        indexes = _Indexes(self._files)
+        index = IndexReader(self._files, "")
         for name in self._files.names(LOG):
             for number, line in enumerate(self._files.lines(name), 1):
-                fault = self._fault(line.data, indexes)
+                span = read_span(line.data)
+                if span is not None and span.origin != index.origin:  # most lines are of the origin of the line before
+                    index = IndexReader(self._files, span.origin)
+                fault = "the line cannot be read" if span is None else self._fault(span, index)
                 yield None if fault is None else Damage(f"{name}:{number}", fault)
         for name in self._files.names(OBJECTS):
             same = sha256(self._files.read(name) or b"").hexdigest() == name.rpartition("/")[2]
@@ -90,43 +91,23 @@ class Archive:
                 count += len(batch)
         return count
 
-    def _written(self, name: str) -> Iterator[Written]:
+    def _written(self, name: str) -> Iterator[tuple[str, Place]]:
         for log, at, data in self._files.lines(name):
             span = read_span(data)
             if span is not None:
-                yield Written(span, log, at, len(data))
+                yield span.origin, place_of(span, log, at, len(data))
 
-    def _fault(self, line: bytes, indexes: "_Indexes") -> str | None:
-        """What is wrong with a line of the log. Whether its file is damaged is not said here."""
-        span = read_span(line)
-        if span is None:
-            return "the line cannot be read"
+    def _fault(self, span: ArchiveSpan, index: IndexReader) -> str | None:
+        """What is wrong with a span of the log. Whether its file is damaged is not said here."""
         body = b"" if span.body is None else self._files.read(object_name(span.body))
         if body is None:
             return f"the file {object_name(span.body or '')} is missing"
         is_whole = span.body in (None, sha256(body).hexdigest())
         if is_whole and span.version(body) is None:
             return "it does not fit its file"
-        return None if indexes.has(span) else "the index lacks it: rebuild the index"
-
-
-class _Indexes:
-    """Looks up span after span, most of which are of the same origins. What was read of one's index is held."""
-
-    def __init__(self, files: ArchiveFiles) -> None:
-        self._files = files
-        self._latest = IndexReader(files, "")
-
-    def has(self, span: ArchiveSpan) -> bool:
-        """Whether the index leads to this span."""
-        if self._latest.origin == span.origin and self._leads_to(span):
-            return True
-        self._latest = IndexReader(self._files, span.origin)  # it may have been added meanwhile
-        return self._leads_to(span)
-
-    def _leads_to(self, span: ArchiveSpan) -> bool:
-        places = self._latest.places(span)
-        return any(_read_span(self._files, place, span.origin) == span for place in places)
+        places = index.places(span)
+        leads_there = any(_read_span(self._files, place, span.origin) == span for place in places)
+        return None if leads_there else "the index lacks it: rebuild the index"
 
 
 class ArchivedPast:
@@ -143,9 +124,7 @@ class ArchivedPast:
 
         It is the same object as that of the question before if it is the same version.
         """
-        in_use = InUse(at)
-        _find(self._index, at, in_use)
-        found = in_use.place
+        found = _in_use(self._index, at)
         return None if found is None or at > found.last_seen + KEEP else self._read(found)
 
     def by_id(self, name: str) -> Version | None:
@@ -158,26 +137,17 @@ class ArchivedPast:
     def around(self, version: Version) -> tuple[Version | None, int | None]:
         """The version before this one, and when the next one was first seen (Unix seconds)."""
         own, begun = version.digest.hex(), version.first_seen
-        before: Place | None = None
-        following: int | None = None
 
-        def see_earlier(place: Place) -> bool:
-            nonlocal before
-            if place.digest == own or place.first_seen >= begun:
-                return False
-            if before is None or (place.first_seen, place.last_seen) > (before.first_seen, before.last_seen):
-                before = place
-            return True
+        def precedes(place: Place) -> bool:
+            return place.digest != own and place.first_seen < begun
 
-        def see_later(place: Place) -> bool:
-            nonlocal following
-            if place.digest == own or place.first_seen <= begun:
-                return False
-            following = place.first_seen if following is None else min(following, place.first_seen)
-            return True
+        def follows(place: Place) -> bool:
+            return place.digest != own and place.first_seen > begun
 
-        self._index.nearest(begun, see_earlier, later=False)
-        self._index.nearest(begun, see_later, later=True)
+        earlier = filter(precedes, self._index.nearest(begun, precedes, later=False))
+        later = filter(follows, self._index.nearest(begun, follows, later=True))
+        before = max(earlier, key=lambda place: (place.first_seen, place.last_seen), default=None)
+        following = min((place.first_seen for place in later), default=None)
         return None if before is None else self._read(before), following
 
     def _read(self, place: Place) -> Version | None:
@@ -193,11 +163,11 @@ class ArchivedPast:
         return None if body is None else span.version(body)
 
 
-def _find(index: IndexReader, at: float, in_use: InUse) -> None:
-    """Show the spans that may be in use at an instant."""
-    index.nearest(at, in_use.see, later=False)
-    for place in index.covering(at):
-        in_use.see(place)
+def _in_use(index: IndexReader, at: float) -> Place | None:
+    """The span in use at an instant, however long ago its last fetch was."""
+    now = int(at)
+    earlier = index.nearest(at, lambda place: place.last_seen <= now, later=False)
+    return in_use(chain(earlier, index.covering(at)), now)
 
 
 def object_name(body: str) -> str:

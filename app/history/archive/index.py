@@ -7,11 +7,12 @@ piece of less time than it lasts, so one that covers an instant is in a piece of
 that are not in the month's piece are in one of `by-digest/`, too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from math import inf
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import msgspec
 
@@ -19,7 +20,7 @@ from app.cache.byte_lru import BoundedDict, ByteLRU
 from app.cache.codec import WholeSeconds
 from app.cache.freshness import DAY, HOUR, KEEP, MINUTE
 from app.history.archive.files import ArchiveFiles
-from app.history.archive.span import ArchiveSpan, Sha256, read_span
+from app.history.archive.span import ArchiveSpan, Sha256
 from app.history.periods import Period, after_own_fetches
 from app.history.versions import FAILURE_DIGESTS
 from robots_core.dates import END_OF_TIME
@@ -54,23 +55,19 @@ class Place(msgspec.Struct, frozen=True):
     digest: Sha256
     first_seen: WholeSeconds
     last_seen: WholeSeconds
-    log: str = ""
-    at: Annotated[int, msgspec.Meta(ge=0)] = 0
-    size: Annotated[int, msgspec.Meta(ge=0)] = 0
-    own_until: WholeSeconds | None = None
+    log: str
+    at: Annotated[int, msgspec.Meta(ge=0)]
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    own_until: WholeSeconds | None
 
     def fits(self, span: ArchiveSpan) -> bool:
         """Whether the place is that of this span."""
         return (self.digest, self.first_seen, self.last_seen) == (span.digest, span.first_seen, span.last_seen)
 
 
-class Written(NamedTuple):
-    """A span in the log, and the place of its line."""
-
-    span: ArchiveSpan
-    log: str
-    at: int
-    size: int
+def place_of(span: ArchiveSpan, log: str, at: int, size: int) -> Place:
+    """The place of a span whose line is there."""
+    return Place(span.digest, span.first_seen, span.last_seen, log, at, size, span.own_until)
 
 
 class IndexWriter:
@@ -80,23 +77,21 @@ class IndexWriter:
         self._files = files
         self._lines: BoundedDict[str, int] = BoundedDict(REMEMBERED_PIECES)
 
-    def add(self, spans: Iterable[Written]) -> None:
-        """Note where these spans are; raises OSError."""
-        pieces: dict[str, list[bytes]] = {}
-        for span, log, at, size in spans:
-            place = Place(span.digest, span.first_seen, span.last_seen, log, at, size, span.own_until)
-            line = msgspec.json.encode(place) + b"\n"
-            for name in self._names(span):
-                pieces.setdefault(name, []).append(line)
+    def add(self, spans: Iterable[tuple[str, Place]]) -> None:
+        """Note where these spans are, each with the key of its origin; raises OSError."""
+        pieces: dict[str, list[bytes]] = defaultdict(list)
+        for origin, place in spans:
+            for name in self._names(origin, place):
+                pieces[name].append(msgspec.json.encode(place) + b"\n")
         self._files.append({name: b"".join(lines) for name, lines in pieces.items()})
 
-    def _names(self, span: ArchiveSpan) -> list[str]:
-        names = _names_at(span.origin, span.last_seen)
-        lasts, level = span.last_seen - span.first_seen, 0
+    def _names(self, origin: str, place: Place) -> list[str]:
+        names = _names_at(origin, place.last_seen)
+        lasts, level = place.last_seen - place.first_seen, 0
         while level + 1 < len(names) and lasts <= _LEVELS[level + 1][1] and self._lines.get(names[level], 0) >= PIECE:
             level += 1
         self._lines[names[level]] = self._lines.get(names[level], 0) + 1
-        return [names[level], _name_by_digest(span.origin, span.digest)] if level else [names[0]]
+        return [names[level], _name_by_digest(origin, place.digest)] if level else [names[0]]
 
 
 class IndexReader:
@@ -119,13 +114,13 @@ class IndexReader:
                 if self._has(name):
                     yield from self._read(name)
 
-    def nearest(self, at: float, see: Callable[[Place], bool], *, later: bool) -> None:
-        """Show spans to `see`, piece by piece away from an instant (Unix seconds), until one makes it return True.
+    def nearest(self, at: float, wanted: Callable[[Place], bool], *, later: bool) -> Iterator[Place]:
+        """The spans in pieces away from an instant (Unix seconds), up to a piece with one that is wanted.
 
         The first are those of the instant's minute, the last those of the earliest or the latest month. All spans of a
-        piece are shown, and those of the pieces of longer times that it is a part of.
+        piece are there, and those of the pieces of longer times that it is a part of.
         """
-        self._nearest(self._folder, _stems(at), see, later=later)
+        return self._nearest(self._folder, _stems(at), wanted, later=later)
 
     def with_digest(self, name: str) -> Iterator[Place]:
         """The spans whose digest begins with `name`, eight or more hexadecimal digits."""
@@ -139,7 +134,9 @@ class IndexReader:
         for name in _names_at(self.origin, span.last_seen):
             yield from (place for place in self._read(name) if place.fits(span))
 
-    def _nearest(self, folder: str, stems: Sequence[str], see: Callable[[Place], bool], *, later: bool) -> bool:
+    def _nearest(
+        self, folder: str, stems: Sequence[str], wanted: Callable[[Place], bool], *, later: bool
+    ) -> Generator[Place, None, bool]:
         children = self._list(folder)
         for stem in sorted({child.removesuffix(_LINES) for child in children}, reverse=not later):
             if not stem[:1].isdigit() or (stems and (stem < stems[0] if later else stem > stems[0])):
@@ -147,10 +144,11 @@ class IndexReader:
             found = False
             if stem + _LINES in children:
                 for place in self._read(f"{folder}/{stem}{_LINES}"):
-                    found |= see(place)
+                    found |= wanted(place)
+                    yield place
             if stem in children:
                 below = stems[1:] if stems and stem == stems[0] else ()
-                found |= self._nearest(f"{folder}/{stem}", below, see, later=later)
+                found |= yield from self._nearest(f"{folder}/{stem}", below, wanted, later=later)
             if found:
                 return True
         return False
@@ -171,8 +169,8 @@ class IndexReader:
             yield from held
             return
         places: list[Place] = []
-        for log, at, line in self._files.lines(name):
-            place = _read_place(log, at, line)
+        for line in self._files.lines(name):
+            place = read_place(line.data)
             if place is not None:
                 if len(places) < HELD_PLACES:
                     places.append(place)
@@ -181,57 +179,25 @@ class IndexReader:
             self._pieces.put(name, places, len(places) + 1)
 
 
-class InUse:
-    """Finds the span in use at an instant among spans in any order, as app.history.versions.in_order does."""
-
-    def __init__(self, at: float) -> None:
-        """`at`: Unix seconds."""
-        self._at = int(at)
-        self._latest = -1
-        self._last: list[Place] = []  # those that were seen last by then
-        self._own: list[Place] = []
-
-    def see(self, place: Place) -> bool:
-        """Consider a span; return whether its last fetch was not after the instant."""
-        if place.first_seen > self._at:
-            return False
-        last = min(place.last_seen, self._at)
-        if last > self._latest:
-            self._latest, self._last = last, []
-        if last == self._latest:
-            self._last.append(place)
-        elif place.own_until is not None:
-            self._own.append(place)
-        return place.last_seen <= self._at
-
-    @property
-    def place(self) -> Place | None:
-        """The span in use among those that were considered; None if there is none."""
-        seen = [*self._last, *self._own]
-        periods = [Period(it.first_seen, it.last_seen, it.own_until, it.digest in _FAILED, it) for it in seen]
-        found = [it for it in after_own_fetches(periods) if it.first_seen <= self._at]
-        latest = max(found, key=self._order, default=None)
-        return None if latest is None else latest.of
-
-    def _order(self, period: Period[Place]) -> tuple[int, int, int, str]:
-        """The last one seen by then; of several, the one that began last."""
-        return min(period.last_seen, self._at), period.first_seen, period.last_seen, period.of.digest
-
-
 _DECODER: Final = msgspec.json.Decoder(Place)
 
 
-def _read_place(log: str, at: int, line: bytes) -> Place | None:
-    """The place in a line of the index, None if it cannot be read. Where the log is not named, the line is the span."""
+def read_place(line: bytes) -> Place | None:
+    """The place in this line, None if it cannot be read."""
     try:
-        place = _DECODER.decode(line)
+        return _DECODER.decode(line)
     except (ValueError, RecursionError):
         return None
-    if place.log:
-        return place
-    span = read_span(line)
-    own = None if span is None else span.own_until
-    return msgspec.structs.replace(place, log=log, at=at, size=len(line), own_until=own)
+
+
+def in_use(places: Iterable[Place], at: int) -> Place | None:
+    """The span in use at an instant (Unix seconds) among spans in any order, as app.history.versions.in_order does."""
+    begun = (it for it in places if it.first_seen <= at)
+    periods = (Period(it.first_seen, it.last_seen, it.own_until, it.digest in _FAILED, it) for it in begun)
+    found = [it for it in after_own_fetches(periods) if it.first_seen <= at]
+    # The last one seen by then; of several, the one that began last.
+    latest = max(found, key=lambda it: (min(it.last_seen, at), it.first_seen, it.last_seen, it.of.digest), default=None)
+    return None if latest is None else latest.of
 
 
 def _folder(origin: str) -> str:

@@ -30,7 +30,7 @@ class ArchiveReader:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._room = asyncio.Semaphore(ARCHIVE_READS)
-        self._overdue = 0
+        self._overdue: set[asyncio.Future[Any]] = set()
 
     def past(self, origin: Origin) -> "PastReader":
         """The versions of an origin; what is read of the index is held for the next question."""
@@ -38,7 +38,7 @@ class ArchiveReader:
 
     async def run(self, work: Callable[[], T]) -> T:
         """What `work` reads in a thread. Raises StoreDown if it cannot, or not in ARCHIVE_READ_TIME."""
-        if self._overdue == ARCHIVE_READS:
+        if len(self._overdue) == ARCHIVE_READS:
             raise StoreDown(_TOO_SLOW)  # at once, or a batch of questions would wait for each of them
         reading: asyncio.Future[tuple[T, float]] | None = None
         try:
@@ -49,8 +49,8 @@ class ArchiveReader:
                 found, seconds = await asyncio.shield(reading)
         except TimeoutError:
             if reading is not None:
-                self._overdue += 1
-                reading.add_done_callback(self._end_overdue)
+                self._overdue.add(reading)
+                reading.add_done_callback(self._overdue.discard)
             raise StoreDown(_TOO_SLOW) from None
         except OSError as error:
             raise StoreDown(f"the archive cannot be read: {error}") from error
@@ -64,9 +64,6 @@ class ArchiveReader:
         if not reading.cancelled():
             reading.exception()  # it was raised where the read is awaited, if that still waits
 
-    def _end_overdue(self, _reading: asyncio.Future[Any]) -> None:
-        self._overdue -= 1
-
 
 class PastReader:
     """Versions of one origin; every method raises StoreDown if they cannot be read in ARCHIVE_READ_TIME."""
@@ -76,7 +73,7 @@ class PastReader:
         self._past = past
 
     async def at(self, at: float) -> Version | None:
-        """The version in use at the instant `at` (Unix seconds), None if there is none."""
+        """The version in use at the instant `at` (Unix seconds); the same object if the last question had it, too."""
         return await self._reader.run(lambda: self._past.at(at))
 
     async def by_id(self, name: str) -> Version | None:

@@ -350,7 +350,7 @@ async def test_reads_that_hang_take_no_more_threads(tmp_path: Path, monkeypatch:
         await reader.past(SITE).at(NOW)
     assert not folder.released.is_set()
     folder.released.set()
-    await until_so(lambda: reader._overdue == 0)
+    await until_so(lambda: not reader._overdue)
     assert await reader.past(SITE).at(NOW) is not None
 
 

@@ -14,7 +14,6 @@ from app.history.archive.folder import Folder
 from app.history.archive.places import files_at
 from app.history.archive.span import span_of
 from app.history.versions import Version, in_order, version_at, version_of
-from robots_core.content import digest
 from robots_core.robots.access import Successful
 from tests.history.archive.spans import (
     ACCESSES,
@@ -147,21 +146,6 @@ def test_a_line_that_the_index_lacks_is_damage(archive: Archive, place: str) -> 
     files.clear(f"index/{folder_name(SITE)[:2]}")
     assert [damage.fault for damage in archive.verify() if damage] == ["the index lacks it: rebuild the index"] * 2
     archive.rebuild()
-    assert [damage for damage in archive.verify() if damage] == []
-
-
-def test_an_index_with_the_spans_themselves_is_read(tmp_path: Path) -> None:
-    """As releases before this one wrote it."""
-    archive = Archive(Folder(tmp_path))
-    write(archive, found(A, NOW), found(B, NOW + 60))
-    [piece] = tmp_path.glob("index/*/*/*.ndjson")
-    [log] = tmp_path.glob("spans/*/*.ndjson")
-    piece.write_bytes(log.read_bytes())
-    for access, at in ((A, NOW), (B, NOW + 61)):
-        version = archive.past(SITE).at(at)
-        assert version is not None
-        assert version.digest == digest(access)
-        assert archive.past(SITE).by_id(version.id) == version
     assert [damage for damage in archive.verify() if damage] == []
 
 
