@@ -5,7 +5,7 @@ import sys
 
 from app.api.routes.agents import agents_out
 from app.cli.exit_codes import Parser
-from app.cli.formatting import printable
+from app.cli.output import show
 from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 from robots_core.agents.directory import AgentCategory
@@ -30,5 +30,5 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [(it.token, it.operator or "-", str(it.category), it.dialect) for it in found.agents]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        sys.stdout.write(printable("  ".join(map(str.ljust, row, widths)).rstrip()) + "\n")
+        show("  ".join(map(str.ljust, row, widths)).rstrip())
     return 0

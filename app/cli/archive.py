@@ -2,15 +2,14 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from app.cli.exit_codes import Failed, Parser
-from app.cli.formatting import printable
+from app.cli.exit_codes import FAULTY, SOUND, Failed, Parser
+from app.cli.output import show
 from app.history.archive.archive import Archive
 from app.history.archive.places import files_at, is_url, shown
-
-UNDAMAGED, DAMAGED = 0, 1
-"""Exit codes: nothing is wrong; something is."""
 
 
 def add(parser: Parser) -> None:
@@ -27,25 +26,32 @@ def add(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what is wrong, and a summary on standard error; return the exit code. Raise Failed."""
     archive = archive_at(arguments.place)
-    try:
+    with reading_archive():
         if not archive.exists():
             raise Failed(f"{arguments.place} has no archive: no log is below spans/.")
         if arguments.action == "index":
             count = archive.rebuild()
             sys.stderr.write(f"{count} spans\n")
-            return UNDAMAGED
+            return SOUND
         checked = damaged = 0
         for damage in archive.verify():
             checked += 1
             if damage is not None:
                 damaged += 1
-                sys.stdout.write(printable(f"{damage.name}: {damage.fault}") + "\n")
+                show(f"{damage.name}: {damage.fault}")
+    sys.stderr.write(f"{checked} lines and files checked, {damaged} damaged\n")
+    return FAULTY if damaged else SOUND
+
+
+@contextmanager
+def reading_archive() -> Iterator[None]:
+    """A block that reads an archive. Raise Failed if it cannot be read."""
+    try:
+        yield
     except BrokenPipeError:  # of the output
         raise
     except OSError as error:
         raise Failed(f"The archive cannot be read: {error}.") from None
-    sys.stderr.write(f"{checked} lines and files checked, {damaged} damaged\n")
-    return DAMAGED if damaged else UNDAMAGED
 
 
 def archive_at(place: str) -> Archive:

@@ -9,14 +9,11 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from app.cli.archive import archive_at
-from app.cli.exit_codes import Failed, Parser
-from app.cli.formatting import printable
+from app.cli.archive import archive_at, reading_archive
+from app.cli.exit_codes import FAULTY, SOUND, Failed, Parser
+from app.cli.output import show
 from app.decision_log.verify import LogVerifier
 from app.files.extras import needing
-
-SOUND, FAULTY = 0, 1
-"""Exit codes: nothing is wrong; something is."""
 
 LONGEST_LOG_LINE = 1024 * 1024
 """Bytes of the longest line that is read."""
@@ -53,15 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     archive = archive_at(arguments.archive)
     verifier = LogVerifier(archive, _verifying(arguments.public_key), partial=arguments.partial)
     faults = 0
-    try:
+    with reading_archive():
         of_each = (verifier.verify(str(path), _lines(path)) for path in arguments.verify)
         for fault in chain(chain.from_iterable(of_each), verifier.end()):
             faults += 1
-            sys.stdout.write(printable(f"{fault.place}: {fault.fault}") + "\n")
-    except BrokenPipeError:  # of the output
-        raise
-    except OSError as error:
-        raise Failed(f"The archive cannot be read: {error}.") from None
+            show(f"{fault.place}: {fault.fault}")
     counts = verifier.counts
     undecided = f", {counts['undecided']} not" if counts["undecided"] else ""
     signed = f", {counts['signed']} signed checkpoints" if arguments.public_key else ""

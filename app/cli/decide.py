@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from app.api.answers.serialize import answer_out
 from app.cli.bare_host import candidates
-from app.cli.colours import coloured
 from app.cli.exit_codes import Failed, Parser, worst
-from app.cli.formatting import answer_lines, printable
+from app.cli.formatting import answer_lines
+from app.cli.output import show_verdict, show_warnings
 from app.cli.standalone import standalone
 from app.decisions.evaluate import Decision, Question
 from app.decisions.question import Asking, BadQuestion, instant_from
@@ -127,18 +127,15 @@ def _lacks_https(decision: Decision) -> bool:
 def _print(decision: Decision, arguments: argparse.Namespace, *, is_first: bool) -> None:
     answer = answer_out(decision, explained=arguments.explain).model_dump(mode="json")
     if arguments.json:
-        lines = [json.dumps(answer, separators=(",", ":"))]
-    else:
-        first, *others = answer_lines(answer)
-        lines = [*([] if is_first else [""]), coloured(first), *others]
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+        sys.stdout.write(json.dumps(answer, separators=(",", ":")) + "\n")
+        return
+    if not is_first:
+        sys.stdout.write("\n")
+    show_verdict(*answer_lines(answer))
 
 
 def _warn(decision: Decision) -> None:
     """Print the warnings about the file that decided."""
     access, origin = _access(decision), decision.question.target.origin
-    if decision.robots is None or not isinstance(access, Successful):
-        return
-    for warning in lint(decision.robots, access.content_type, origin.key):
-        message = f"{origin.robots_url}:{warning.line}: {warning.code}: {warning.message}"
-        sys.stderr.write(printable(message) + "\n")
+    if decision.robots is not None and isinstance(access, Successful):
+        show_warnings(lint(decision.robots, access.content_type, origin.key), origin.robots_url)

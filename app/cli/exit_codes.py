@@ -10,6 +10,9 @@ from robots_core.robots.verdict import Permission
 ALLOW, DISALLOW, DEFER, ERROR = 0, 1, 2, 3
 """Exit codes of `decide` and `test`; every command exits with ERROR when it fails."""
 
+SOUND, FAULTY = 0, 1
+"""Exit codes of commands that verify: nothing is wrong; something is."""
+
 INTERRUPTED = 130
 """The exit code that shells report after Ctrl-C."""
 

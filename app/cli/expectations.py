@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from app.cli.bare_host import candidates
 from app.cli.exit_codes import Failed
-from app.cli.formatting import printable
+from app.observability.logs import printable
 from robots_core.robots.verdict import Permission
 
 FORMAT: Final = (

@@ -1,16 +1,12 @@
-"""Answers as lines of text. Text of sites is escaped so that it cannot control a terminal."""
+"""Answers as lines of text."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.observability.logs import printable
 from robots_core.robots.access import BODY_LIMIT
 
 _PRECEDENCE = {"draft1996": "the first in the file decides"}
-
-
-def printable(text: str) -> str:
-    """The text on one line, with characters that are not printable escaped as in Python."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def answer_lines(answer: Mapping[str, Any]) -> Iterator[str]:

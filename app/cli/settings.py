@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from app.cli.exit_codes import Parser
-from app.cli.formatting import printable
+from app.cli.output import show
 from app.main.settings import Settings
 
 HIDDEN = "(hidden)"
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     width = max(map(len, found))
     for name, it in found.items():
         default = "" if it["value"] == it["default"] else f"  (default {_text(it['default'])})"
-        sys.stdout.write(printable(f"{name:<{width}}  {_text(it['value'])}{default}") + "\n")
+        show(f"{name:<{width}}  {_text(it['value'])}{default}")
     return 0
 
 

@@ -15,11 +15,11 @@ from app.api.problems import Problem
 from app.api.trials.rows import PastedFile, Trial, answer
 from app.api.trials.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn, rechecks_of
 from app.cli.bare_host import candidates
-from app.cli.colours import coloured
 from app.cli.decide import add_question
-from app.cli.exit_codes import Failed, Parser, worst
+from app.cli.exit_codes import FAULTY, SOUND, Failed, Parser, worst
 from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
-from app.cli.formatting import printable, row_lines
+from app.cli.formatting import row_lines
+from app.cli.output import show_verdict, show_warnings
 from app.decisions.question import BadQuestion, agents_from, asked_policy, dialect_from, instant_from, target_from
 from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
@@ -78,7 +78,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("--status", type=int, help="simulate that every fetch is answered with this status")
     parser.add_argument("--cause", choices=SIMULATED_CAUSES, help="simulate that every fetch fails for this cause")
     parser.add_argument("--retry-after", type=int, metavar="SECONDS", help="the Retry-After of the simulated response")
-    parser.add_argument("--for", dest="lasting", metavar="TIME", help='how long the outcome has lasted: "90m", "3d"')
+    parser.add_argument("--for", metavar="TIME", help='how long the outcome has lasted: "90m", "3d"')
     parser.add_argument("--no-copy", action="store_true", help="simulate that there was no cached copy")
     parser.add_argument("--json", action="store_true", help="print the JSON of POST /v1/test")
 
@@ -98,9 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(text + "\n")
     else:
         for row in rows:
-            first, *others = row_lines(row)
-            sys.stdout.writelines(f"{line}\n" for line in (coloured(first), *others))
-        tester.warn()
+            show_verdict(*row_lines(row))
+        show_warnings(tester.file.warnings, arguments.file)
     return worst(row["verdict"] for row in rows)
 
 
@@ -115,10 +114,10 @@ def _run_expectations(arguments: argparse.Namespace) -> int:
     tester = _Tester(arguments)
     tested = _tested(tester, expectations)
     sys.stdout.writelines(f"{line}\n" for line in report(tested, name))
-    tester.warn()
+    show_warnings(tester.file.warnings, arguments.file)
     if arguments.junit is not None:
         _write(arguments.junit, junit(tested, name))
-    return int(any(it.differs for it in tested))
+    return FAULTY if any(it.differs for it in tested) else SOUND
 
 
 def _tested(tester: "_Tester", expectations: Sequence[Expectation]) -> Sequence[Tested]:
@@ -147,7 +146,7 @@ class _Tester:
         self._operators = OperatorFiles(self._settings)
         self._known = self._operators.agents.value.directory
         self._body = _read(arguments.file)
-        self._file = PastedFile.read(self._body)
+        self.file = PastedFile.read(self._body)
 
     def answer(self, urls: Sequence[str], agents: Sequence[str]) -> str:
         """The answer of `POST /v1/test`. Raise Failed."""
@@ -157,13 +156,7 @@ class _Tester:
             raise Failed(problem.detail) from None
         except BadQuestion as error:
             raise Failed(str(error)) from None
-        return answer(trial, self._file, b"", _fail).decode()
-
-    def warn(self) -> None:
-        """Print the warnings about the file on standard error."""
-        for warning in self._file.warnings:
-            message = f"{self._arguments.file}:{warning.line}: {warning.code}: {warning.message}"
-            sys.stderr.write(printable(message) + "\n")
+        return answer(trial, self.file, b"", _fail).decode()
 
     def _trial(self, urls: Sequence[str], names: Sequence[str]) -> Trial:
         arguments, settings = self._arguments, self._settings
@@ -213,13 +206,8 @@ def _write(name: str, report: bytes) -> None:
 
 
 def _outcome(arguments: argparse.Namespace) -> SimulatedOutcomeIn | None:
-    options: Mapping[str, Any] = {
-        "status": arguments.status,
-        "cause": arguments.cause,
-        "retry_after": arguments.retry_after,
-        "for": arguments.lasting,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
+    options = vars(arguments)
+    given = {name: options[name] for name in ("status", "cause", "retry_after", "for") if options[name] is not None}
     if not (given or arguments.no_copy):
         return None
     try:

@@ -15,7 +15,7 @@ import msgspec
 from app.cache.byte_lru import ByteLRU
 from app.cache.result import CacheResult, Source
 from app.decision_log.chain import SIGNATURE
-from app.decision_log.line import rule_named
+from app.decision_log.line import DIGEST_DIGITS, rule_named
 from app.decisions.evaluate import CachedFile, Decision, Question, evaluate, judge_policy
 from app.history.archive.archive import Archive
 from robots_core.file import File
@@ -28,9 +28,6 @@ from robots_core.robots.verdict import Permission, Reason, Verdict
 
 FILE_BYTES: Final = 256 * 1024 * 1024
 """Bytes of parsed files in memory."""
-
-LEAST_DIGITS: Final = 16
-"""Hexadecimal digits that name a version, as lines without a digest have them."""
 
 _UNFETCHED: Final = {
     Reason.PENDING: Permission.DEFER,
@@ -214,28 +211,28 @@ class LogVerifier:
         if line.version is None:
             return _without_rule(_UNFETCHED[reason], reason)
         question = Question(target, _agent(line), DIALECTS[line.dialect])
-        if line.digest is not None and not line.digest.startswith(line.version):
+        digest = line.digest or ""
+        if len(digest) != DIGEST_DIGITS or not digest.startswith(line.version):
             raise ValueError("the digest is not that of the version")
-        file = self._file(target.origin.with_profile(line.profile), line)
+        file = self._file(target.origin.with_profile(line.profile), digest, archived=line.archived)
         decision = evaluate(question, file, 0.0, forbidden=line.on_forbidden == "deny")
         if overriding is not None:
             verdict = Verdict(overriding, Reason.OVERRIDDEN, None, decision.verdict.selection)
             decision = decision._replace(verdict=verdict)
         return _members(decision, line.enforced)
 
-    def _file(self, origin: Origin, line: _Line) -> CachedFile:
-        version = line.digest or line.version or ""
-        key = origin, version
-        file = self._files.get(key)
+    def _file(self, origin: Origin, version: str, *, archived: bool) -> CachedFile:
+        """The file of the version whose digest begins so."""
+        file = self._files.get((origin, version))
         if file is None:
             found = self._archive.past(origin).by_id(version)
-            snapshot = None if found is None or len(version) < LEAST_DIGITS else found.read()
+            snapshot = None if found is None else found.read()
             if snapshot is None:
-                known = "" if line.archived else ", and had none when the line was written"
+                known = "" if archived else ", and had none when the line was written"
                 raise _Undecidable(f"the archive has no version {version} of {origin.key}{known}")
             robots = File(snapshot.access).robots
             file = CachedFile(CacheResult(snapshot, None, Source.HISTORY), robots, version=version)
-            self._files.put(key, file, 1024 if robots is None else robots.size)
+            self._files.put((origin, version), file, 1024 if robots is None else robots.size)
         return file
 
 

@@ -33,7 +33,6 @@ _ID = re.compile(r"[0-9]{1,20}(?:-[0-9]{1,20})?")
 
 _ADD: Final = Script.load(__package__, "add_change.lua")
 _READ: Final = Script.load(__package__, "read_changes.lua", LONGEST=2 * CHANGE_BYTES)
-_NEWEST: Final = Script.load(__package__, "newest_change.lua")
 
 
 class ChangeId(NamedTuple):
@@ -141,10 +140,14 @@ class RedisChanges:
 
     async def newest(self) -> ChangeId | None:
         """The id of the newest change; None if the feed has none. Raises StoreDown."""
-        reply = await _NEWEST.run(self._redis, [CHANGES_STREAM])
-        if not isinstance(reply, bytes):
-            raise UnexpectedReply(reply)
-        return _read_id_of(reply)
+        reply = await self._redis.command(CHANGES_STREAM, "XREVRANGE", CHANGES_STREAM, "+", "-", "COUNT", 1)
+        match reply:
+            case None | []:  # the key has another type, or no change
+                return None
+            case [[bytes(id_), _]]:
+                return _read_id_of(id_)
+            case _:
+                raise UnexpectedReply(reply)
 
 
 def _read_id_of(text: bytes) -> ChangeId | None:

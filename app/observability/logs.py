@@ -74,10 +74,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
-        message = record.getMessage()
-        if not message.isprintable():  # a line break in it could forge another line
-            message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
-        line = f"{timestamp(record.created)} {record.levelname:<8} {record.name}: {message}"
+        # A line break in it could forge another line.
+        line = f"{timestamp(record.created)} {record.levelname:<8} {record.name}: {printable(record.getMessage())}"
         ids = " ".join(filter(None, (REQUEST_ID.get(), TRACE_ID.get())))
         if ids:
             line += f" [{ids}]"
@@ -115,6 +113,11 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str |
     if record.exc_info is None or record.exc_info[0] is None:
         return None
     return formatter.formatException(record.exc_info)[-TRACEBACK_LIMIT:]
+
+
+def printable(text: str) -> str:
+    """The text on one line, with characters that are not printable escaped as in Python."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def timestamp(seconds: float) -> str:

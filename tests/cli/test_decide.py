@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.cli.formatting import printable
+from app.observability.logs import printable
 from tests.cli.command import run
 from tests.origins import serve, text
 
