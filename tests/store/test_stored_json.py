@@ -72,8 +72,8 @@ READERS = {
         "overrides/redis_overrides.py", lambda data: _decode("mine", data), _encode(Row(OVERRIDE, 1.0, "operator"))
     ),
     "audit": Reader("overrides/redis_overrides.py", _decode_entry, ENTRY.model_dump_json().encode()),
-    "span": Reader("archive/span.py", read_span, SPAN.line()),
-    "place": Reader("archive/index.py", read_place, msgspec.json.encode(PLACE)),
+    "span": Reader("history/archive/span.py", read_span, SPAN.line()),
+    "place": Reader("history/archive/index.py", read_place, msgspec.json.encode(PLACE)),
 }
 
 LEAVES: list[Any] = [None, False, 0, -1, 1.5, 10**30, 1e308, "", "x", "x" * 100_000, [], {}, [[[1]]], {"a": {"b": 1}}]
