@@ -71,19 +71,15 @@ class DecisionLog:
         *,
         archive: ArchiveWriter | None = None,
         unarchived: Callable[[int], None] = lambda _lines: None,
-        every: float = WRITE_EVERY,
-        chance: Callable[[], float] = random.random,
     ) -> None:
-        """`share`: from 0 to 1; `every`: see WRITE_EVERY; `chain` links the lines."""
+        """`share`: from 0 to 1; `chain` links the lines."""
         self._sink = sink
         self._writer = writer
         self._share = share
         self._lost = lost
         self._archive = archive
         self._unarchived = unarchived
-        self._every = every
         self._chain = chain
-        self._chance = chance
         self._waiting: deque[_WaitingLine] = deque()
         self._bytes = 0
         self._writing = asyncio.Lock()
@@ -92,7 +88,7 @@ class DecisionLog:
 
     def note(self, decision: Decision) -> None:
         """Log the decision, if it is in the sample and there is room."""
-        if self._share < 1 and decision.question.nonce is None and self._chance() >= self._share:
+        if decision.question.nonce is None and random.random() >= self._share:  # noqa: S311 - a sample is no secret
             return
         # A line that cannot be written must not cost the caller the answer.
         with Surviving(BackgroundTask.DECISION_LOG) as survival:
@@ -109,7 +105,7 @@ class DecisionLog:
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
         """While the block lasts, write to the sink; at its end, write what waits, for at most LOG_CLOSING_TIME."""
-        async with periodically(BackgroundTask.DECISION_LOG, self._write_all, self._every):
+        async with periodically(BackgroundTask.DECISION_LOG, self._write_all, WRITE_EVERY):
             try:
                 yield
             finally:

@@ -56,16 +56,13 @@ class RedisHistory:
         *,
         lost: Callable[[], None],
         changes: RedisChanges | None = None,
-        waiting_bytes: int = WAITING_VERSION_BYTES,
-        pause: float = RETRY_PAUSE,
     ) -> None:
-        """`clock`: Unix seconds; `changes`: where changes go; the rest: see WAITING_VERSION_BYTES and RETRY_PAUSE."""
+        """`clock`: Unix seconds; `changes`: where changes go."""
         self._redis = redis
         self._clock = clock
         self._lost = lost
         self._changes = changes
-        self._room = waiting_bytes
-        self._pause = pause
+        self._room = WAITING_VERSION_BYTES
         self._waiting: deque[_Waiting] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._ends = asyncio.Event()
@@ -126,7 +123,7 @@ class RedisHistory:
 
     async def _sleep(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._pause):
+            async with asyncio.timeout(RETRY_PAUSE):
                 await self._ends.wait()
 
     async def _write(self, waiting: _Waiting) -> None:

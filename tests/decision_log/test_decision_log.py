@@ -136,8 +136,9 @@ async def test_the_bytes_that_wait_for_a_slow_sink_are_bounded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, length: int
 ) -> None:
     monkeypatch.setattr(decision_log, "WAITING_LINE_BYTES", 1_000_000)
+    monkeypatch.setattr(decision_log, "WRITE_EVERY", 0.001)
     sink, lost = Stuck(), list[int]()
-    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, chain(), every=0.001)
+    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, chain())
     number = 0
 
     def line(number: int) -> bytes:
@@ -160,8 +161,9 @@ async def test_the_bytes_that_wait_for_a_slow_sink_are_bounded(
 
 async def test_lines_that_a_stuck_sink_never_takes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision_log, "LOG_CLOSING_TIME", 0.01)
+    monkeypatch.setattr(decision_log, "WRITE_EVERY", 0.001)
     sink, lost = Stuck(), list[int]()
-    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, chain(), every=0.001)
+    log = DecisionLog(sink, Decided("whole"), 1.0, lost.append, chain())
     async with log.writing():
         for number in range(decision_log.LINES_PER_WRITE + 7):
             log.note(number)  # type: ignore[arg-type]
@@ -179,10 +181,11 @@ class Signed(Numbered):
     question = SimpleNamespace(nonce="bm9uY2U=")
 
 
-async def test_only_a_share_is_logged_and_what_is_signed_for() -> None:
+async def test_only_a_share_is_logged_and_what_is_signed_for(monkeypatch: pytest.MonkeyPatch) -> None:
     sink, chances = Stuck(), iter([0.05, 0.5, 0.0999, 0.1])
+    monkeypatch.setattr(decision_log, "random", SimpleNamespace(random=lambda: next(chances)))
     sink.released.set()
-    log = DecisionLog(sink, Decided("whole"), 0.1, lambda _: None, chain(), chance=lambda: next(chances))
+    log = DecisionLog(sink, Decided("whole"), 0.1, lambda _: None, chain())
     async with log.writing():
         for number in range(4):
             log.note(Numbered(number))  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from redis.asyncio import Redis
 
 from app.cache.freshness import Snapshot
 from app.decision_log import chain as chain_module
+from app.decision_log import log as decision_log
 from app.decision_log.chain import CHECKPOINT_EVERY, Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
@@ -322,7 +323,7 @@ async def write_log(path: Path, key: Ed25519PrivateKey, *names: str) -> None:
         logs = []
         for name in names:
             chain = Chain(name, lambda: START, key.sign)
-            log = DecisionLog(FileSink(path), Noted("whole"), 1.0, lambda _lost: None, chain, every=3600)
+            log = DecisionLog(FileSink(path), Noted("whole"), 1.0, lambda _lost: None, chain)
             await stack.enter_async_context(log.writing())
             logs.append(log)
         for _ in range(3):
@@ -331,7 +332,10 @@ async def write_log(path: Path, key: Ed25519PrivateKey, *names: str) -> None:
                 await log._write_all()
 
 
-async def test_a_process_whose_lines_are_all_removed_is_missing(tmp_path: Path) -> None:
+async def test_a_process_whose_lines_are_all_removed_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decision_log, "WRITE_EVERY", 3600)
     key, path = Ed25519PrivateKey.generate(), tmp_path / "log"
     for names in (["a"], ["b", "c"], ["d"]):
         await write_log(path, key, *names)
@@ -413,11 +417,12 @@ class Noted(LineWriter):
 
 
 async def test_lines_that_are_lost_break_no_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision_log, "WRITE_EVERY", 0.0)
     monkeypatch.setattr(chain_module, "CHECKPOINT_EVERY", 0.0)
     key, lost = Ed25519PrivateKey.generate(), list[int]()
     sink = Unreliable(tmp_path / "log")
     chain = Chain("p", lambda: START, key.sign)
-    log = DecisionLog(sink, Noted("whole"), 1.0, lost.append, chain, every=0.0)
+    log = DecisionLog(sink, Noted("whole"), 1.0, lost.append, chain)
     async with log.writing():
         for block in range(4):
             for line in chained(30)[block : block + 25]:
@@ -452,9 +457,10 @@ async def test_a_mark_that_fails_unexpectedly_breaks_no_chain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     monkeypatch.setattr(chain_module, "CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr(decision_log, "WRITE_EVERY", 3600)
     chain = Chain("p", lambda: START, Ed25519PrivateKey.generate().sign)
     sink = WithoutThreads(tmp_path / "log", failing)
-    log = DecisionLog(sink, Noted("whole"), 1.0, lambda _lost: None, chain, every=3600)
+    log = DecisionLog(sink, Noted("whole"), 1.0, lambda _lost: None, chain)
     async with log.writing():
         for line in chained(9):
             log.note(line[: line.index(b',"process"')] + b"}")  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from app.cache.freshness import Snapshot
 from app.cache.redis_snapshots import snapshot_key
-from app.history import versions
+from app.history import redis_history, versions
 from app.history.redis_changes import RedisChanges
 from app.history.redis_history import RedisHistory, history_key
 from app.history.versions import HISTORY_BYTES, HISTORY_EXPIRY, History, version_of, write
@@ -91,8 +91,9 @@ async def test_a_noted_version_is_written_with_its_expiry(
     assert HISTORY_EXPIRY - 100 < await store_client.ttl(KEY) <= HISTORY_EXPIRY
 
 
-async def test_concurrent_writers_lose_nothing(new_history: NewHistory) -> None:
-    processes = [new_history(pause=0.001) for _ in range(4)]
+async def test_concurrent_writers_lose_nothing(new_history: NewHistory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_history, "RETRY_PAUSE", 0.001)
+    processes = [new_history() for _ in range(4)]
     for number in range(12):
         processes[number % 4].note(SITE, snapshot(Unavailable(400 + number), 100 + number))
     held = await written(new_history(), 12)
@@ -158,8 +159,11 @@ async def test_no_more_of_a_value_is_read_than_a_history_can_have(history: Redis
     assert (await store_client.info("stats"))["total_net_output_bytes"] - before < 2 * HISTORY_BYTES
 
 
-async def test_a_refused_version_is_written_later(new_history: NewHistory, store_client: Redis, losses: Losses) -> None:
-    history = new_history(pause=0.01)
+async def test_a_refused_version_is_written_later(
+    new_history: NewHistory, store_client: Redis, losses: Losses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_history, "RETRY_PAUSE", 0.01)
+    history = new_history()
     await store_client.config_resetstat()
     await store_client.config_set("maxmemory", "1")
     try:
@@ -171,11 +175,13 @@ async def test_a_refused_version_is_written_later(new_history: NewHistory, store
     assert losses.count == 0
 
 
-async def test_without_a_store_noting_is_bounded_and_never_waits(losses: Losses) -> None:
+async def test_without_a_store_noting_is_bounded_and_never_waits(
+    losses: Losses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_history, "WAITING_VERSION_BYTES", 10_000)
+    monkeypatch.setattr(redis_history, "RETRY_PAUSE", 0.001)
     client = connect("unix:///nonexistent/valkey.sock")
-    history = RedisHistory(
-        GuardedClient(client, monotonic=lambda: 0.0), lambda: NOW, lost=losses, waiting_bytes=10_000, pause=0.001
-    )
+    history = RedisHistory(GuardedClient(client, monotonic=lambda: 0.0), lambda: NOW, lost=losses)
     for number in range(20):
         history.note(SITE, snapshot(Successful(200, bytes(1000)), number))
     assert losses.count == 16

@@ -63,6 +63,7 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Unavailable
 from tests.doubles import Clock
 from tests.faults.until import until, until_so
+from tests.history.archive.spans import limit
 from tests.loop.published_keys import published_keys
 
 BAD, GOOD = Origin("https", "bad.example", 443), Origin("https", "good.example", 443)
@@ -191,9 +192,10 @@ class _Files(Folder):
 
 
 async def archive(stage: Stage) -> None:
+    limit(stage.patch)
     lost: list[None] = []
     versions = Archive(_Files(stage.path))
-    writer = ArchiveWriter(versions, "p", lost=lambda: lost.append(None), every=0.001)
+    writer = ArchiveWriter(versions, "p", lost=lambda: lost.append(None))
     async with writer.writing():
         for origin in (BAD, GOOD):
             writer.note(origin, Snapshot(Unavailable(404), NOW))
@@ -203,8 +205,9 @@ async def archive(stage: Stage) -> None:
 
 
 async def decision_log(stage: Stage) -> None:
+    stage.patch.setattr("app.decision_log.log.WRITE_EVERY", 0.0)
     sink, lost = _Sink(), list[int]()
-    log = DecisionLog(cast("Sink", sink), _Writer(), 1.0, lost.append, Chain("p", lambda: NOW), every=0.0)
+    log = DecisionLog(cast("Sink", sink), _Writer(), 1.0, lost.append, Chain("p", lambda: NOW))
     async with log.writing():
         log.note(cast("Any", _Decision(BAD)))
         assert (lost, len(stage.failures)) == ([1], 1)  # the answer is given all the same

@@ -67,41 +67,24 @@ class _Pending(NamedTuple):
 
 
 class ArchiveWriter:
-    """Notes what fetches found and callers sent.
+    """Notes what fetches found and callers sent."""
 
-    `lost` is called for each version that is not written; `monotonic` is in seconds.
-    """
+    def __init__(self, archive: Archive, process: str, *, lost: Callable[[], None], refused: Refused = ignore) -> None:
+        """`process` names this process among all that write to the archive.
 
-    def __init__(
-        self,
-        archive: Archive,
-        process: str,
-        *,
-        lost: Callable[[], None],
-        monotonic: Callable[[], float] = time.monotonic,
-        waiting_bytes: int = WAITING_ARCHIVE_BYTES,
-        every: float = ARCHIVE_EVERY,
-        copy_wait: float = COPY_WAIT,
-        refused: Refused = ignore,
-    ) -> None:
-        """`process` names this process among all that write to the archive; the rest: see the constants.
-
-        `refused` is called with "archive" for each copy that finds no room.
+        `lost` is called for each version that is not written, and `refused` with "archive" for each copy that finds no
+        room.
         """
         self._archive = archive
         self._process = process
         self._lost = lost
-        self._monotonic = monotonic
-        self._room = waiting_bytes
-        self._every = every
+        self._room = self._copies_room = WAITING_ARCHIVE_BYTES
         self._waiting: deque[_Pending] = deque()
         self._known: BoundedDict[str, tuple[str, int]] = BoundedDict(KNOWN_ORIGINS)
         self._bytes: Counter[str] = Counter()  # of what waits, by caller
         self._unwritten: Counter[tuple[str, str]] = Counter()  # what waits, by origin and id
         self._lost_versions: BoundedDict[tuple[str, str], None] = BoundedDict(KNOWN_LOST)
-        self._copies_room = waiting_bytes
         self._copy_turns = Admission(1, COPIES_WAITING, self._refusal)
-        self._copy_wait = copy_wait
         self._refused = refused
         self._numbers = count()
         self._tried = asyncio.Event()  # set after each write
@@ -114,7 +97,7 @@ class ArchiveWriter:
     @property
     def lag(self) -> float:
         """Seconds for which the oldest version that is not written yet has waited."""
-        return self._monotonic() - self._waiting[0].since if self._waiting else 0.0
+        return time.monotonic() - self._waiting[0].since if self._waiting else 0.0
 
     def lacks(self, origin: str, version: str) -> bool:
         """Whether the version with this id of the origin with this key waits to be written, or is lost."""
@@ -145,7 +128,7 @@ class ArchiveWriter:
 
         Callers wait in turns for COPY_WAIT seconds at most. Raises Overloaded.
         """
-        deadline, size = asyncio.get_running_loop().time() + self._copy_wait, size + _OVERHEAD
+        deadline, size = asyncio.get_running_loop().time() + COPY_WAIT, size + _OVERHEAD
         turn = await self._copy_turns.acquire(sender, deadline)
         try:
             async with asyncio.timeout_at(deadline):
@@ -196,7 +179,7 @@ class ArchiveWriter:
             self._lose(span, f"its line would have {length} bytes, more than the {LONGEST_LINE} that are read")
             return
         size = _OVERHEAD + length + len(body or b"")
-        pending = _Pending(span, body, size, self._monotonic(), next(self._numbers), caller, is_copy, is_known)
+        pending = _Pending(span, body, size, time.monotonic(), next(self._numbers), caller, is_copy, is_known)
         if not is_copy and not self._make_room(pending):
             self._lose(span, _TOO_SLOW)
             return
@@ -240,7 +223,7 @@ class ArchiveWriter:
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
         """While the block lasts, write what is noted; at its end, what waits, for at most ARCHIVE_CLOSING_TIME."""
-        async with periodically(BackgroundTask.ARCHIVE, self._write_all, self._every):
+        async with periodically(BackgroundTask.ARCHIVE, self._write_all, ARCHIVE_EVERY):
             try:
                 yield
             finally:
@@ -291,7 +274,7 @@ class ArchiveWriter:
 
     def _refusal(self) -> Overloaded:
         self._refused("archive")
-        return Overloaded(math.ceil(self._copy_wait), f"The archive is behind: {_TOO_SLOW}")
+        return Overloaded(math.ceil(COPY_WAIT), f"The archive is behind: {_TOO_SLOW}")
 
     def _lose(self, span: ArchiveSpan, why: str) -> None:
         self._lost()

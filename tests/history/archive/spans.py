@@ -2,7 +2,10 @@
 
 import hashlib
 
+import pytest
+
 from app.cache.freshness import Failing, Snapshot
+from app.history.archive import writer
 from app.history.archive.archive import Archive
 from app.history.archive.files import ArchiveFiles
 from app.history.archive.span import span_of
@@ -23,6 +26,15 @@ def found(access: Access, at: float) -> Snapshot:
 
 def write(archive: Archive, *snapshots: Snapshot, origin: Origin = SITE, process: str = "p") -> None:
     archive.write([span_of(origin, snapshot) for snapshot in snapshots], process, "2026-09-21")
+
+
+def limit(
+    patch: pytest.MonkeyPatch, *, waiting: int | None = None, every: float = 0.001, copy_wait: float | None = None
+) -> None:
+    """Let less wait for a writer, and let it write more often."""
+    for name, value in (("WAITING_ARCHIVE_BYTES", waiting), ("ARCHIVE_EVERY", every), ("COPY_WAIT", copy_wait)):
+        if value is not None:
+            patch.setattr(writer, name, value)
 
 
 def origins(files: ArchiveFiles) -> set[str]:

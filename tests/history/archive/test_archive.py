@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ from robots_core.robots.access import Access, Successful
 from tests.api.service import START, Service, counted, running
 from tests.cli.command import run
 from tests.faults.until import until, until_so
-from tests.history.archive.spans import ACCESSES, BOT, DOWN, NOW, SITE, A, B, folder_name, found, origins, write
+from tests.history.archive.spans import ACCESSES, BOT, DOWN, NOW, SITE, A, B, folder_name, found, limit, origins, write
 from tests.history.archive.stuck import Stuck
 from tests.origins import serve, text
 
@@ -182,17 +183,14 @@ def test_a_foreign_line_is_no_span(line: bytes) -> None:
     assert read_span(line) is None
 
 
-async def test_what_waits_for_a_slow_archive_is_bounded(stuck: Stuck, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_waits_for_a_slow_archive_is_bounded(
+    stuck: Stuck, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    limit(monkeypatch, waiting=100_000)
     lost: list[None] = []
     now = [0.0]
-    writer = ArchiveWriter(
-        Archive(stuck),
-        "p",
-        lost=lambda: lost.append(None),
-        monotonic=lambda: now[0],
-        waiting_bytes=100_000,
-        every=0.001,
-    )
+    monkeypatch.setattr(archive_writer, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    writer = ArchiveWriter(Archive(stuck), "p", lost=lambda: lost.append(None))
     async with writer.writing():
         for number in range(10):
             writer.note(Origin("https", f"h{number}", 443), found(Successful(200, b"#" * 20_000), NOW))
@@ -237,9 +235,12 @@ class Breaking(ObjectStore):
         self._store.pipe = refusing
 
 
-async def test_an_error_of_a_store_is_tried_again(store: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_of_a_store_is_tried_again(
+    store: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    limit(monkeypatch)
     files = Breaking(store)
-    writer = ArchiveWriter(Archive(files), "p", lost=lambda: pytest.fail("lost"), every=0.001)
+    writer = ArchiveWriter(Archive(files), "p", lost=lambda: pytest.fail("lost"))
     async with writer.writing():
         writer.note(SITE, found(A, NOW))
         await until_so(lambda: writer._failing)
@@ -284,10 +285,11 @@ async def test_a_line_that_would_not_be_read_is_counted_and_named(
     assert origins(Folder(tmp_path)) == {folder_name(BOT)}
 
 
-async def test_a_full_archive_is_tried_again(tmp_path: Path) -> None:
+async def test_a_full_archive_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit(monkeypatch)
     blocked = tmp_path / "objects"
     blocked.write_text("no folder")
-    writer = ArchiveWriter(Archive(Folder(tmp_path)), "p", lost=lambda: pytest.fail("lost"), every=0.001)
+    writer = ArchiveWriter(Archive(Folder(tmp_path)), "p", lost=lambda: pytest.fail("lost"))
     async with writer.writing():
         writer.note(SITE, found(A, NOW))
         await until_so(lambda: writer._failing)

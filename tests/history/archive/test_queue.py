@@ -6,7 +6,6 @@ import signal
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -25,7 +24,7 @@ from robots_core.robots.access import Successful
 from tests.api.service import counted, running
 from tests.cli.command import run
 from tests.faults.until import until, until_so
-from tests.history.archive.spans import DOWN, NOW, SITE, A, B, found, write
+from tests.history.archive.spans import DOWN, NOW, SITE, A, B, found, limit, write
 from tests.history.archive.stuck import Stuck
 from tests.origins import serve, text
 from tests.service_process import started
@@ -39,9 +38,10 @@ def file(size: int) -> Snapshot:
     return found(Successful(200, b"#" * size), NOW)
 
 
-async def test_a_caller_that_floods_it_costs_others_nothing(stuck: Stuck, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_caller_that_floods_it_costs_others_nothing(stuck: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit(monkeypatch, waiting=500_000)
     lost: list[None] = []
-    writer = ArchiveWriter(Archive(stuck), "p", lost=lambda: lost.append(None), waiting_bytes=500_000, every=0.001)
+    writer = ArchiveWriter(Archive(stuck), "p", lost=lambda: lost.append(None))
     async with writer.writing():
         writer.note(site(0), file(1000), "flood")
         await until_so(lambda: stuck.writes > 0)
@@ -62,17 +62,10 @@ async def test_a_caller_that_floods_it_costs_others_nothing(stuck: Stuck, caplog
     assert all(archive.past(site(number, "other")).at(NOW) for number in range(3))
 
 
-async def test_who_sends_copies_waits_and_then_is_refused(stuck: Stuck) -> None:
+async def test_who_sends_copies_waits_and_then_is_refused(stuck: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit(monkeypatch, waiting=100_000, every=3600, copy_wait=0.2)
     refused: list[str] = []
-    writer = ArchiveWriter(
-        Archive(stuck),
-        "p",
-        lost=lambda: pytest.fail("lost"),
-        waiting_bytes=100_000,
-        every=3600,
-        copy_wait=0.2,
-        refused=refused.append,
-    )
+    writer = ArchiveWriter(Archive(stuck), "p", lost=lambda: pytest.fail("lost"), refused=refused.append)
     taken: list[str] = []
 
     async def send(sender: str, number: int) -> None:
@@ -86,7 +79,7 @@ async def test_who_sends_copies_waits_and_then_is_refused(stuck: Stuck) -> None:
         with pytest.raises(Overloaded, match="The archive is behind"):
             await send("flood", 4)
         assert refused == ["archive"]
-        writer._copy_wait = 20.0
+        limit(monkeypatch, copy_wait=20.0)
         more = [asyncio.create_task(send("flood", number)) for number in range(5, 15)]
         await asyncio.sleep(0)
         other = asyncio.create_task(send("other", 0))
@@ -104,7 +97,7 @@ async def test_who_sends_copies_waits_and_then_is_refused(stuck: Stuck) -> None:
 async def test_put_is_refused_while_the_archive_takes_nothing(
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(main_files, "ArchiveWriter", partial(ArchiveWriter, waiting_bytes=100_000, copy_wait=0.1))
+    limit(monkeypatch, waiting=100_000, copy_wait=0.1)
     (tmp_path / "objects").write_text("no folder")
     body = "User-agent: *\nDisallow: /\n" + "#" * 30_000
     async with running(store_url, archive=tmp_path) as service:
@@ -219,8 +212,11 @@ async def test_a_line_says_that_the_archive_lacks_its_version(store_url: str, tm
                 assert f"{2 * len(urls)} decided again: no faults" in ended.err
 
 
-async def test_a_version_that_is_lost_is_lacking_until_it_is_written(stuck: Stuck) -> None:
-    writer = ArchiveWriter(Archive(stuck), "p", lost=lambda: None, waiting_bytes=10_000, every=0.001)
+async def test_a_version_that_is_lost_is_lacking_until_it_is_written(
+    stuck: Stuck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(monkeypatch, waiting=10_000)
+    writer = ArchiveWriter(Archive(stuck), "p", lost=lambda: None)
 
     def lacking(snapshot: Snapshot) -> bool:
         return writer.lacks(SITE.key, span_of(SITE, snapshot)[0].id)
