@@ -78,25 +78,22 @@ def read_agents(text: str, directory: Path) -> OwnAgents:
     _check_count("profiles", tables.profiles)
     read = {name: _read_profile(name, value, directory) for name, value in tables.profiles.items()}
     profiles = {name: profile.fetch for name, profile in read.items()}
-    rows: dict[str, _OwnFields] = {}
     own: list[KnownAgent] = []
     names: dict[str, str] = {}
+    paces: dict[str, Pace] = {}
     for name, value in tables.agents.items():
         if not _TOKEN.fullmatch(name):
             raise ValueError(f"the agent {name[:100]!r} is not a product token: {_TOKEN_TEXT}")
         if names.setdefault(name.lower(), name) != name:
             raise ValueError(f"the agents {names[name.lower()]!r} and {name!r} are the same; use one row")
-        row = rows[name] = read_row(OwnAgentRow, value, f"the agent {name!r}")
+        row = read_row(OwnAgentRow, value, f"the agent {name!r}")
         own.append(_known_agent(name, row))
+        if row.floor is not None or row.cap is not None:
+            paces[name.lower()] = Pace(row.floor, row.cap)
         profile = own[-1].agent.profile
         if profile is not None and profile not in profiles:
             known = f"the profiles are {', '.join(profiles)}" if profiles else "the file has no profiles"
             raise ValueError(f"the agent {name!r} has profile = {profile!r}; {known}")
-    paces = {
-        name.lower(): Pace(row.floor, row.cap)
-        for name, row in rows.items()
-        if row.floor is not None or row.cap is not None
-    }
     return OwnAgents(builtin_directory().with_own(own, profiles), paces, profiles, _identities(read, own, paces))
 
 

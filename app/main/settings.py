@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
@@ -28,6 +28,7 @@ from app.overrides.overrides_file import load as load_overrides
 from app.store.password_file import load_password
 from robots_core.purposes.policy import Purpose, read_purposes
 
+T = TypeVar("T")
 Network = IPv4Network | IPv6Network
 
 SECRETS_DIR = "SECRETS_DIR"
@@ -50,14 +51,22 @@ def _signing_key(path: Path) -> object:
     return load_key(path)
 
 
-def _file_of(load: Callable[[Path], object]) -> AfterValidator:
-    """The file is loaded here, too, so that an invalid one stops the start rather than each worker."""
+def _checked(check: Callable[[T], object]) -> AfterValidator:
+    """A value that `check` raises ValueError for if it is invalid.
 
-    def check(path: Path) -> Path:
-        load(path)
-        return path
+    Files are loaded here, too, so that an invalid one stops the start rather than each worker.
+    """
 
-    return AfterValidator(check)
+    def checked(value: T) -> T:
+        check(value)
+        return value
+
+    return AfterValidator(checked)
+
+
+def _listed(read: Callable[[list[str]], object]) -> BeforeValidator:
+    """A value that is written as words, with commas or blanks between them."""
+    return BeforeValidator(lambda value: read(_parts(value)) if isinstance(value, str) else value)
 
 
 def _has_store(path: Path, info: ValidationInfo) -> Path:
@@ -66,23 +75,10 @@ def _has_store(path: Path, info: ValidationInfo) -> Path:
     return path
 
 
-def _networks(value: object) -> object:
-    return tuple(map(_network, _parts(value))) if isinstance(value, str) else value
-
-
 def _ports(value: object) -> object:
     if not isinstance(value, str) or value.strip() == "*":
         return "*" if isinstance(value, str) else value
     return frozenset(map(_port, _parts(value)))
-
-
-def _purposes(value: object) -> object:
-    return read_purposes(_parts(value)) if isinstance(value, str) else value
-
-
-def _proxy(value: str) -> str:
-    read_proxy(value)
-    return value
 
 
 def _not_below_the_floor(value: float, info: ValidationInfo) -> float:
@@ -98,17 +94,11 @@ def _long_enough(value: SecretStr) -> SecretStr:
     return value
 
 
-def _known_sink(value: str) -> str:
+def _check_sink(value: str) -> None:
     if value not in ("stdout", "redis"):
         if not Path(value).is_absolute():
             raise ValueError("name stdout, redis, or a file by its absolute path")
         check_path(Path(value))
-    return value
-
-
-def _writable_place(value: object) -> str:
-    check_writable(str(value))
-    return str(value)
 
 
 def _lower_case(value: object) -> object:
@@ -125,27 +115,27 @@ class Settings(BaseSettings):
     allow_unauthenticated: bool = False
     workers: int = Field(1, ge=1, le=256)
     redis_url: str | None = None
-    redis_password_file: Annotated[Path, AfterValidator(_has_store), _file_of(load_password)] | None = None
+    redis_password_file: Annotated[Path, AfterValidator(_has_store), _checked(load_password)] | None = None
     require_store_at_start: bool = False
     data_dir: Path | None = None
-    allow_addresses: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = ()
+    allow_addresses: Annotated[tuple[Network, ...], NoDecode, _listed(lambda parts: tuple(map(_network, parts)))] = ()
     allow_ports: Annotated[frozenset[int] | Literal["*"], NoDecode, BeforeValidator(_ports)] = frozenset()
     user_agent: str = Field(f"RobotsDecisions/{__version__}", pattern=r"^[!-~]([ -~]{0,253}[!-~])?$")
     fetch_timeout: float = Field(10.0, gt=0, le=120)
-    fetch_proxy: Annotated[str, AfterValidator(_proxy)] | None = None
+    fetch_proxy: Annotated[str, _checked(read_proxy)] | None = None
     fetches_per_address: int = Field(CONNECTIONS_PER_ADDRESS, ge=1, le=256)
     memory_bytes: int = Field(256 * 1024 * 1024, ge=1024 * 1024)
     recheck_model: Literal["rfc9309", "seznam"] = "rfc9309"
-    recheck_file: Annotated[Path, _file_of(load_table)] | None = None
-    agents_file: Annotated[Path, _file_of(load_agents)] | None = None
-    overrides_file: Annotated[Path, _file_of(load_overrides)] | None = None
-    api_keys_file: Annotated[Path, _file_of(load_keys)] | None = None
+    recheck_file: Annotated[Path, _checked(load_table)] | None = None
+    agents_file: Annotated[Path, _checked(load_agents)] | None = None
+    overrides_file: Annotated[Path, _checked(load_overrides)] | None = None
+    api_keys_file: Annotated[Path, _checked(load_keys)] | None = None
     operator_token_file: Path | None = None
     min_refetch_seconds: float = Field(10.0, ge=0, le=3600)
     answer_seconds: int = Field(60, ge=1, le=86_400)
     on_forbidden: Literal["allow", "deny"] = "allow"
     changes_length: int = Field(CHANGES_LENGTH, ge=0, le=10_000_000)
-    purposes: Annotated[tuple[Purpose, ...], NoDecode, BeforeValidator(_purposes)] = ()
+    purposes: Annotated[tuple[Purpose, ...], NoDecode, _listed(read_purposes)] = ()
     enforce_purposes: bool = False
     pace_by: Literal["origin", "host", "domain"] = "host"
     pace_floor: float = Field(1.0, ge=0, le=SLOWEST)
@@ -156,11 +146,11 @@ class Settings(BaseSettings):
     watch_seconds: float | None = Field(None, ge=0.1, le=3600)
     keep_alive_seconds: int = Field(75, ge=1, le=3600)
     max_connection_age: float | None = Field(None, ge=1, le=86_400)
-    decision_log: Annotated[str, AfterValidator(_known_sink)] | None = None
-    decision_log_key_file: Annotated[Path, _file_of(_signing_key)] | None = None
+    decision_log: Annotated[str, _checked(_check_sink)] | None = None
+    decision_log_key_file: Annotated[Path, _checked(_signing_key)] | None = None
     decision_log_share: float = Field(1.0, ge=0, le=1)
     decision_log_url: Literal["whole", "hashed", "none"] = "whole"
-    archive: Annotated[str, BeforeValidator(_writable_place)] | None = None
+    archive: Annotated[str, BeforeValidator(str), _checked(check_writable)] | None = None
     log_format: Literal["json", "text"] | None = None
     log_level: Annotated[Level, BeforeValidator(_lower_case)] = "info"
     access_log: bool = True

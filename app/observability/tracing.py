@@ -107,14 +107,8 @@ class TracedMetrics(Metrics):
     ) -> None:
         """Count it, and record a span `decision`."""
         super().decided(verdict, reason, source, dialect, seconds, times)
-        attributes: dict[str, str | int] = {
-            "verdict": verdict,
-            "reason": reason,
-            "source": source,
-            "dialect": dialect,
-            "times": times,
-        }
-        self._record("decision", attributes, seconds or 0.0)
+        attributes = {"verdict": verdict, "reason": reason, "source": source, "dialect": dialect}
+        self._record("decision", {**attributes, "times": times}, seconds or 0.0)
 
     def fetched(self, found: Access | NotModified, seconds: float) -> None:
         """Count it, and record a span `fetch`."""

@@ -4,11 +4,11 @@ import asyncio
 import logging
 import math
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from itertools import count, islice
+from itertools import count, islice, takewhile
 from typing import Final, NamedTuple
 
 from app.cache.byte_lru import BoundedDict
@@ -79,17 +79,17 @@ class ArchiveWriter:
         self._process = process
         self._lost = lost
         self._room = self._copies_room = WAITING_ARCHIVE_BYTES
-        self._waiting: deque[_Pending] = deque()
+        self._waiting: dict[int, _Pending] = {}  # by number, in that order
         self._known: BoundedDict[str, tuple[str, int]] = BoundedDict(KNOWN_ORIGINS)
         self._bytes: Counter[str] = Counter()  # of what waits, by caller
         self._unwritten: Counter[tuple[str, str]] = Counter()  # what waits, by origin and id
         self._lost_versions: BoundedDict[tuple[str, str], None] = BoundedDict(KNOWN_LOST)
         self._copy_turns = Admission(1, COPIES_WAITING, self._refusal)
         self._refused = refused
-        self._numbers = count()
+        self._numbers = count(1)
         self._tried = asyncio.Event()  # set after each write
         self._writing = asyncio.Lock()
-        self._under_way = 0  # the first that wait are being written
+        self._under_way = 0  # the number of the last one that is being written
         self._flushing: asyncio.Task[None] | None = None
         self._failing = self._hanging = False
         self._at_once = SPANS_PER_WRITE
@@ -97,7 +97,8 @@ class ArchiveWriter:
     @property
     def lag(self) -> float:
         """Seconds for which the oldest version that is not written yet has waited."""
-        return time.monotonic() - self._waiting[0].since if self._waiting else 0.0
+        oldest = next(iter(self._waiting.values()), None)
+        return 0.0 if oldest is None else time.monotonic() - oldest.since
 
     def lacks(self, origin: str, version: str) -> bool:
         """Whether the version with this id of the origin with this key waits to be written, or is lost."""
@@ -134,9 +135,7 @@ class ArchiveWriter:
             async with asyncio.timeout_at(deadline):
                 if self._copies_room < size:
                     self._flush()
-                while self._copies_room < size:
-                    self._tried.clear()
-                    await self._tried.wait()
+                await self._tried_until(lambda: self._copies_room >= size)
         except TimeoutError:
             raise self._refusal() from None
         finally:
@@ -151,15 +150,18 @@ class ArchiveWriter:
         """Write what waits now, for so many seconds at most, and not at all while the archive fails or hangs."""
         if not self._waiting or self._failing or self._hanging:
             return
-        last = self._waiting[-1].number
+        last = next(reversed(self._waiting))
         self._flush()
         try:
             async with asyncio.timeout(seconds):
-                while self._waiting and self._waiting[0].number <= last and not self._failing:
-                    self._tried.clear()
-                    await self._tried.wait()
+                await self._tried_until(lambda: self._failing or next(iter(self._waiting), math.inf) > last)
         except TimeoutError:
             self._hanging = True
+
+    async def _tried_until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            self._tried.clear()
+            await self._tried.wait()
 
     def _flush(self) -> None:
         if self._flushing is None or self._flushing.done():
@@ -183,11 +185,15 @@ class ArchiveWriter:
         if not is_copy and not self._make_room(pending):
             self._lose(span, _TOO_SLOW)
             return
-        self._hold(pending, 1)
-        self._waiting.append(pending)
+        self._waiting[pending.number] = pending
+        self._count(pending, 1)
         self._known[span.origin] = span.digest, span.last_seen
 
-    def _hold(self, pending: _Pending, sign: int) -> None:
+    def _remove(self, pending: _Pending) -> None:
+        del self._waiting[pending.number]
+        self._count(pending, -1)
+
+    def _count(self, pending: _Pending, sign: int) -> None:
         """Count a version that waits, or with -1 one that does no longer."""
         version = pending.span.origin, pending.span.id
         self._unwritten[version] += sign
@@ -208,15 +214,12 @@ class ArchiveWriter:
             if most == pending.caller or held <= self._bytes[pending.caller] + pending.size:
                 return False
             # Some 7,000 fit into 16 MiB, and to search them takes 0.3 ms at worst, so that no line is kept for each
-            # caller. They are not asked for by number, since a deque looks for that from its nearer end.
-            movable = islice(reversed(self._waiting), len(self._waiting) - self._under_way)
-            of_most = (at for at, it in enumerate(movable, 1) if not it.is_copy and it.caller == most)
-            at = next(of_most, None)
-            if at is None:
+            # caller.
+            movable = takewhile(lambda it: it.number > self._under_way, reversed(self._waiting.values()))
+            displaced = next((it for it in movable if not it.is_copy and it.caller == most), None)
+            if displaced is None:
                 return False
-            displaced = self._waiting[-at]
-            del self._waiting[-at]
-            self._hold(displaced, -1)
+            self._remove(displaced)
             self._lose(displaced.span, _TOO_SLOW)
         return True
 
@@ -232,14 +235,14 @@ class ArchiveWriter:
                         await self._write_all()
                 if self._flushing is not None:
                     await cancel_and_wait([self._flushing])
-        for pending in self._waiting:
+        for pending in self._waiting.values():
             self._lose(pending.span, "the process ends")
 
     async def _write_all(self) -> None:
         async with self._writing:
             while self._waiting:
-                batch = [self._waiting[at] for at in range(min(self._at_once, len(self._waiting)))]
-                self._under_way = len(batch)
+                batch = list(islice(self._waiting.values(), self._at_once))
+                self._under_way = batch[-1].number
                 with Surviving(BackgroundTask.ARCHIVE, batch[0].span.origin) as survival:
                     try:
                         await self._write(batch)
@@ -255,8 +258,7 @@ class ArchiveWriter:
                     continue
                 self._at_once = SPANS_PER_WRITE
                 for pending in batch:
-                    self._waiting.popleft()
-                    self._hold(pending, -1)
+                    self._remove(pending)
                     if survival.failed:
                         self._lose(pending.span, "an unexpected error")
                     else:
