@@ -91,7 +91,7 @@ class LineWriter:
         if self._forbidden:
             basis["on_forbidden"] = "deny"
         if decision.overrides is not None and decision.overrides.deciding is not None:
-            basis["action"] = decision.overrides.deciding.action.name
+            basis["action"] = decision.overrides.deciding.action
         return basis
 
     def _page(self, url: str) -> dict[str, str]:

@@ -212,7 +212,7 @@ class LogVerifier:
             return _without_rule(_UNFETCHED[reason], reason)
         question = Question(target, _agent(line), DIALECTS[line.dialect])
         digest = line.digest or ""
-        if len(digest) != DIGEST_DIGITS or not digest.startswith(line.version):
+        if len(digest) != DIGEST_DIGITS or not (line.version and digest.startswith(line.version)):
             raise ValueError("the digest is not that of the version")
         file = self._file(target.origin.with_profile(line.profile), digest, archived=line.archived)
         decision = evaluate(question, file, 0.0, forbidden=line.on_forbidden == "deny")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
-from app.overrides.table import Delay, Matching, Override
+from app.overrides.table import Matching, Override
 from robots_core.file import terms_of
 from robots_core.origin import Origin, Target
 from robots_core.purposes.judge import Judgements, judge_for
@@ -251,9 +251,9 @@ def with_delay(rate: InForce[Rate | None] | None, override: Override | None) -> 
 
     The line of such a rate is 0, since it is not in the file.
     """
-    if override is None or not isinstance(override.action, Delay):
+    seconds = None if override is None else override.delay
+    if override is None or seconds is None:
         return rate
-    seconds = override.action.seconds
     declared = None if rate is None else rate.value
     if declared is not None and declared.interval >= seconds:
         return rate

@@ -1,17 +1,19 @@
 """Apply the operators' overrides to a decision; pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import Final
 
 from app.decisions.evaluate import Decision
-from app.overrides.table import Allow, Budget, Delay, Deny, Matching, Override, Replace
+from app.overrides.table import ActionName, Matching, Override
 from robots_core.robots.access import Blocked, Successful
 from robots_core.robots.robots_txt import ROBOTS_PATH, RobotsTxt
 from robots_core.robots.verdict import Permission, Reason, Verdict
 
 Parse = Callable[[Successful], RobotsTxt]
 """Parses the robots.txt of an override."""
+
+_PERMISSIONS: Final[Mapping[ActionName, Permission]] = {"allow": Permission.ALLOW, "deny": Permission.DISALLOW}
 
 
 def apply(decision: Decision, matching: Matching, parse: Parse) -> Decision:
@@ -36,17 +38,11 @@ def decide_by(decision: Decision, override: Override | None, parse: Parse) -> De
         return decision
     if question.target.path == ROBOTS_PATH:
         return decision._replace(verdict=Verdict(Permission.ALLOW, Reason.IMPLICIT))
-    match override.action:
-        case Allow():
-            permission = Permission.ALLOW
-        case Deny():
-            permission = Permission.DISALLOW
-        case Replace(own):
-            robots = parse(own)
-            verdict = robots.judge(question.dialect, question.agent, question.target.path)
-            return decision._replace(verdict=verdict._replace(reason=Reason.OVERRIDDEN), robots=robots)
-        case Delay() | Budget():
-            return decision
-        case unknown:
-            assert_never(unknown)
+    if override.robots is not None:
+        robots = parse(override.robots)
+        verdict = robots.judge(question.dialect, question.agent, question.target.path)
+        return decision._replace(verdict=verdict._replace(reason=Reason.OVERRIDDEN), robots=robots)
+    permission = _PERMISSIONS.get(override.action)
+    if permission is None:  # a delay or a budget decides no verdict
+        return decision
     return decision._replace(verdict=Verdict(permission, Reason.OVERRIDDEN, None, verdict.selection))

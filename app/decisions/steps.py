@@ -71,17 +71,17 @@ class Overriding:
     def _count(self, before: Decision, decided: Decision, matching: Matching) -> None:
         for override in (decided.overrides.deciding if decided.overrides else None, matching.delaying):
             if override is not None:
-                self._metrics.overridden(override.action.name)
+                self._metrics.overridden(override.action)
         shadow = matching.shadow_deciding
         if shadow is not None and shadow is not matching.deciding:
             verdict = decide_by(before, shadow, self._parse).verdict
             differs = verdict.permission is not decided.verdict.permission
-            self._metrics.shadowed(shadow.action.name, differs=differs)
+            self._metrics.shadowed(shadow.action, differs=differs)
         shadow = matching.shadow_delaying
         if shadow is not None and shadow is not matching.delaying:
             rate = decided.rate
             differs = with_delay(rate, shadow) is not rate
-            self._metrics.shadowed(shadow.action.name, differs=differs)
+            self._metrics.shadowed(shadow.action, differs=differs)
 
     def _parse(self, file: Successful) -> RobotsTxt:
         robots = self._parsed.get(file)

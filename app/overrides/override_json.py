@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from app.files.validation import message, shown
-from app.overrides.table import Action, ActionName, Allow, Budget, Delay, Deny, Override, Replace
+from app.overrides.table import ActionName, Override
 from robots_core.dates import END_OF_TIME
 from robots_core.origin import Origin, read_suffix, read_target
 from robots_core.robots.access import BODY_LIMIT, Successful
@@ -123,17 +123,18 @@ class OverrideMembers(BaseModel):
         if not _ID.fullmatch(id_) or id_ == _RESERVED:
             detail = f"{id_[:80]!r} is not an override id: use 1 to 64 letters, digits, '.', '_' and '-', not 'audit'"
             raise BadOverride("id", id_, detail)
-        agents = tuple(dict.fromkeys(self.agents))
-        return Override(id_, self.scope, agents, self._action(), self.reason, self.expires_at, self.shadow)
-
-    def _action(self) -> Action:
-        if self.robots is not None:
-            return Replace(Successful(200, self.robots.encode(), content_type="text/plain"))
-        if self.delay is not None:
-            return Delay(self.delay)
-        if self.budget is not None:
-            return Budget(self.budget)
-        return Allow() if self.action == "allow" else Deny()
+        return Override(
+            id_,
+            self.scope,
+            tuple(dict.fromkeys(self.agents)),
+            self.action,
+            self.reason,
+            self.expires_at,
+            self.shadow,
+            robots=None if self.robots is None else Successful(200, self.robots.encode(), content_type="text/plain"),
+            delay=self.delay,
+            budget=self.budget,
+        )
 
 
 def read_override(id_: str, members: Mapping[str, object]) -> Override:
@@ -148,14 +149,14 @@ def read_override(id_: str, members: Mapping[str, object]) -> Override:
 
 def write_override(override: Override) -> dict[str, object]:
     """The members that `read_override` reads."""
-    action = override.action
+    robots = override.robots
     return {
         "scope": override.scope_text,
         "agents": list(override.agents),
-        "action": override.action.name,
-        "robots": action.access.body.decode() if isinstance(action, Replace) else None,
-        "delay": action.seconds if isinstance(action, Delay) else None,
-        "budget": action.documents if isinstance(action, Budget) else None,
+        "action": override.action,
+        "robots": None if robots is None else robots.body.decode(),
+        "delay": override.delay,
+        "budget": override.budget,
         "reason": override.reason,
         "expires_at": override.expires_at,
         "shadow": override.shadow,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.loop.background import BackgroundTask, Surviving
 from app.overrides.override_json import OverrideMembers, write_override
-from app.overrides.table import Override, Replace
+from app.overrides.table import Override
 from app.store.guarded_client import GuardedClient, StoreDown, UnexpectedReply
 from app.store.script import Script
 from robots_core.dates import END_OF_TIME
@@ -250,9 +250,8 @@ def _summary(row: Row | None) -> dict[str, object] | None:
     if row is None:
         return None
     members = write_override(row.override)
-    action = row.override.action
-    if isinstance(action, Replace):
-        body = action.access.body
+    if row.override.robots is not None:
+        body = row.override.robots.body
         members["robots"] = f"sha256:{hashlib.sha256(body).hexdigest()}, {len(body)} bytes"
     return members
 

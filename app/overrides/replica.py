@@ -96,7 +96,7 @@ class Overrides:
         """
         self._check(override.id)
         new = await self._store.put(override, by, self._clock())
-        _log.info("%s set the override %s: %s %s", by, override.id, override.action.name, override.scope_text)
+        _log.info("%s set the override %s: %s %s", by, override.id, override.action, override.scope_text)
         await self.sync()
         return new
 

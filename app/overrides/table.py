@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
@@ -24,62 +24,28 @@ OverrideSource: TypeAlias = Literal["api", "file"]
 
 
 @dataclass(frozen=True, slots=True)
-class Allow:
-    """Allow every page."""
-
-    name: ClassVar[ActionName] = "allow"
-
-
-@dataclass(frozen=True, slots=True)
-class Deny:
-    """Disallow every page."""
-
-    name: ClassVar[ActionName] = "deny"
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Read this file in place of the origin's; `access` stays the same object as long as the override is unchanged."""
-
-    name: ClassVar[ActionName] = "robots"
-    access: Successful
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Leave at least so many seconds between documents; a slower rate of the file stays in force."""
-
-    name: ClassVar[ActionName] = "delay"
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Give permits for so many documents a day at most; a smaller budget of the domain table stays in force."""
-
-    name: ClassVar[ActionName] = "budget"
-    documents: int
-
-
-Action: TypeAlias = Allow | Deny | Replace | Delay | Budget
-
-
-@dataclass(frozen=True, slots=True)
 class Override:
     """What an operator has decided for a scope and for `agents` (lower-case tokens; none: all), and the reason.
 
     A scope is an origin, or a host suffix, which stands for itself and all names below it. The override has no effect
     from `expires_at` on. A `shadow` is only evaluated and counted, and changes no answer.
+
+    Three actions have a value. `robots` is read in place of the origin's file, and is the same object as long as the
+    override is unchanged. At least `delay` seconds are left between documents; a slower rate of the file stays in
+    force. Permits are given for `budget` documents a day at most; a smaller one of the domain table stays in force.
     """
 
     id: str
     scope: Origin | str
     agents: tuple[str, ...]
-    action: Action
+    action: ActionName
     reason: str
     expires_at: float | None
     shadow: bool
     source: OverrideSource = "api"
+    robots: Successful | None = None
+    delay: float | None = None
+    budget: int | None = None
 
     @property
     def scope_text(self) -> str:
@@ -89,7 +55,7 @@ class Override:
     @property
     def size(self) -> int:
         """Bytes of its robots.txt; 0 for other actions."""
-        return len(self.action.access.body) if isinstance(self.action, Replace) else 0
+        return 0 if self.robots is None else len(self.robots.body)
 
     def expired(self, now: float) -> bool:
         """Whether it has expired."""
@@ -117,8 +83,7 @@ class Matching:
     @property
     def budget(self) -> int | None:
         """The documents a day of `limiting`."""
-        limiting = self.limiting
-        return limiting.action.documents if limiting is not None and isinstance(limiting.action, Budget) else None
+        return None if self.limiting is None else self.limiting.budget
 
 
 class Table:
@@ -156,18 +121,18 @@ class Table:
         in_force = [one for one in holding if not one.shadow]
         deciding, delaying = _outcome(in_force)
         shadow_deciding, shadow_delaying = _outcome(holding)
-        budgets = [(one.action.documents, one) for one in in_force if isinstance(one.action, Budget)]
+        budgets = [(one.budget, one) for one in in_force if one.budget is not None]
         limiting = min(budgets, key=itemgetter(0))[1] if budgets else None
         return Matching(deciding, delaying, shadow_deciding, shadow_delaying, limiting)
 
 
 def _outcome(holding: Sequence[Override]) -> tuple[Override | None, Override | None]:
     """The override that decides and the longest delay, of overrides in order of precedence."""
-    deciding = next((one for one in holding if not isinstance(one.action, Delay | Budget)), None)
+    deciding = next((one for one in holding if one.action not in ("delay", "budget")), None)
     delaying, longest = None, 0.0
     for one in holding:
-        if isinstance(one.action, Delay) and one.action.seconds > longest:
-            delaying, longest = one, one.action.seconds
+        if one.delay is not None and one.delay > longest:
+            delaying, longest = one, one.delay
     return deciding, delaying
 
 
@@ -175,4 +140,4 @@ _RANKS = {"deny": 0, "robots": 1, "allow": 2, "delay": 3, "budget": 4}
 
 
 def _precedence(override: Override) -> tuple[bool, int, str]:
-    return not override.agents, _RANKS[override.action.name], override.id
+    return not override.agents, _RANKS[override.action], override.id

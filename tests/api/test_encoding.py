@@ -18,7 +18,7 @@ from app.cache.freshness import DAY, Failing, Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
 from app.decisions.evaluate import Decision, Question, judge_policy
 from app.decisions.parsed_files import PARSED_FILES
-from app.overrides.table import Delay, Matching, Override
+from app.overrides.table import Matching, Override
 from robots_core.agents.directory import builtin_directory
 from robots_core.origin import read_target
 from robots_core.purposes.policy import PURPOSES, PurposePolicy
@@ -271,5 +271,5 @@ def test_rfc9111_stale_or_deferred_answers_are_not_cached() -> None:
 def test_rfc9111_overridden_answers_end_with_the_override() -> None:
     overridden = answer(1, "/", "a")._replace(revision=None, overrides=Matching(None, None, None, None))
     assert kept(overridden) == HOUR
-    override = Override("a", "h.example", (), Delay(60), "why", NOW.timestamp() + 300, shadow=False)
+    override = Override("a", "h.example", (), "delay", "why", NOW.timestamp() + 300, shadow=False, delay=60)
     assert kept(overridden._replace(overrides=Matching(None, override, None, None))) == "private, max-age=300"

@@ -9,7 +9,7 @@ from app.api.answers.summary import summary
 from app.cache.freshness import Failing, Snapshot
 from app.cache.result import CacheResult, Source
 from app.decisions.evaluate import Decision, Question
-from app.overrides.table import Allow, Deny, Matching, Override, Replace
+from app.overrides.table import Matching, Override
 from robots_core.origin import read_target
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
 from robots_core.robots.agents import read_agent
@@ -209,14 +209,14 @@ def test_stale_copy_is_mentioned() -> None:
 
 
 def test_an_override_is_named() -> None:
-    deny = Override("shop-move", "shop.example", (), Deny(), "They asked us to.", None, shadow=False)
+    deny = Override("shop-move", "shop.example", (), "deny", "They asked us to.", None, shadow=False)
     overridden = Verdict(Permission.DISALLOW, Reason.OVERRIDDEN)
     assert said(overridden, by=deny) == "An operator's override shop-move disallows this URL."
-    allow = replace(deny, action=Allow())
+    allow = replace(deny, action="allow")
     allowed = Verdict(Permission.ALLOW, Reason.OVERRIDDEN)
     assert said(allowed, by=allow) == "An operator's override shop-move allows this URL."
     own = RobotsTxt(RULES).judge(DIALECTS["rfc9309"], AGENT, "/private/")._replace(reason=Reason.OVERRIDDEN)
-    assert said(own, by=replace(deny, action=Replace(Successful(200, RULES)))) == (
+    assert said(own, by=replace(deny, action="robots", robots=Successful(200, RULES))) == (
         "Line 2 (Disallow: /private/) of the text that override shop-move puts in place of robots.txt "
         "disallows this URL."
     )

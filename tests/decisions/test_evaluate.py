@@ -12,8 +12,8 @@ from app.cache.freshness import Freshness, Snapshot, State
 from app.cache.result import CacheResult, Source
 from app.decisions.evaluate import PENDING_SECONDS, CachedFile, Decision, Question, evaluate, is_partial, judge_policy
 from app.decisions.overriding import apply
-from app.overrides.table import Action as OverrideAction
-from app.overrides.table import Allow, Delay, Deny, Matching, Override, Replace
+from app.overrides.override_json import read_override
+from app.overrides.table import Matching, Override
 from robots_core.origin import read_target
 from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.access import BODY_LIMIT, Access, Blocked, Cause, Successful, Unavailable, Unreachable
@@ -49,13 +49,14 @@ def decided(access: Access, path: str = "/", *, at: datetime | None = None, forb
     return evaluate(question(path, at), file(access), NOW.timestamp(), forbidden=forbidden)
 
 
-def override(action: OverrideAction, expires_at: float | None = None) -> Override:
-    return Override("one", "h.example", (), action, "why", expires_at, shadow=False)
+def override(expires_at: float | None = None, **members: object) -> Override:
+    whole = {"scope": "h.example", "reason": "why", "expires_at": expires_at, "action": next(iter(members)), **members}
+    return read_override("one", whole)
 
 
-def overridden(decision: Decision, action: OverrideAction, expires_at: float | None = None) -> Decision:
-    one = override(action, expires_at)
-    deciding, delaying = (None, one) if isinstance(action, Delay) else (one, None)
+def overridden(decision: Decision, expires_at: float | None = None, **members: object) -> Decision:
+    one = override(expires_at, **members)
+    deciding, delaying = (None, one) if one.action == "delay" else (one, None)
     return apply(decision, Matching(deciding, delaying, deciding, delaying), lambda own: RobotsTxt(own.body))
 
 
@@ -130,16 +131,16 @@ def test_a_rate_that_follows_a_delay_is_the_files_once_the_delay_ends() -> None:
 
     def after(seconds: float, expires_in: float | None) -> tuple[datetime, float | None] | None:
         expires_at = None if expires_in is None else NOW.timestamp() + expires_in
-        change = overridden(decision, Delay(seconds), expires_at).next_rate
+        change = overridden(decision, expires_at, delay=seconds).next_rate
         return change and (change.at, change.rate and change.rate.interval)
 
     assert after(60, 60) == (NOW + timedelta(minutes=1), 10)
     assert after(60, None) is None  # the delay hides the change
     assert after(5, None) == (end, 5)
     assert after(5, 60) == (end, 2)
-    without = overridden(decided(Unavailable(404)), Delay(5.0), NOW.timestamp() + 60)
+    without = overridden(decided(Unavailable(404)), NOW.timestamp() + 60, delay=5.0)
     assert without.next_rate == (NOW + timedelta(minutes=1), None)
-    assert overridden(decided(Unavailable(404)), Delay(5.0)).next_rate is None
+    assert overridden(decided(Unavailable(404)), delay=5.0).next_rate is None
     assert decided(Unavailable(404)).next_rate is None
 
 
@@ -159,27 +160,27 @@ def test_disallowed_page_has_no_usage() -> None:
 
 
 def test_override_replaces_the_verdict_and_the_revision() -> None:
-    decision = overridden(decided(Unreachable(Cause.SERVER_ERROR, 503)), Deny())
+    decision = overridden(decided(Unreachable(Cause.SERVER_ERROR, 503)), action="deny")
     assert (decision.verdict.permission, decision.verdict.reason) == (Permission.DISALLOW, Reason.OVERRIDDEN)
     assert (decision.retry_at, decision.revision) == (None, None)
 
 
 def test_override_with_a_file_brings_its_rates() -> None:
     own = Successful(200, b"User-agent: *\nDisallow: /\nCrawl-delay: 7\n")
-    decision = overridden(decided(Successful(200, RULES)), Replace(own))
+    decision = overridden(decided(Successful(200, RULES)), robots=own.body.decode())
     assert (decision.allowed, decision.crawl_delay, decision.verdict.reason) == (False, 7, Reason.OVERRIDDEN)
 
 
 def test_delay_only_slows_down_until_it_expires() -> None:
     decision = decided(Successful(200, RULES))
-    slow = overridden(decision, Delay(60.0), NOW.timestamp() + 60).rate
+    slow = overridden(decision, NOW.timestamp() + 60, delay=60.0).rate
     assert slow is not None
     assert slow.value is not None
     assert (slow.value.interval, slow.value.source) == (60.0, RateSource.OVERRIDE)
     assert slow.valid_until == NOW + timedelta(minutes=1)
-    assert overridden(decision, Delay(5.0)).rate == decision.rate
+    assert overridden(decision, delay=5.0).rate == decision.rate
     # As slow as the file: its line is named, and it does not end with the override.
-    assert overridden(decision, Delay(10.0), NOW.timestamp() + 60).rate == decision.rate
+    assert overridden(decision, NOW.timestamp() + 60, delay=10.0).rate == decision.rate
 
 
 def test_i1d_a_page_that_is_refused_for_its_usage_keeps_what_is_stated() -> None:
@@ -193,16 +194,16 @@ def test_i1d_a_page_that_is_refused_for_its_usage_keeps_what_is_stated() -> None
 
 
 def test_override_never_opens_a_blocked_address() -> None:
-    decision = overridden(decided(Blocked("10.0.0.1")), Allow())
+    decision = overridden(decided(Blocked("10.0.0.1")), action="allow")
     assert decision.verdict.reason is Reason.BLOCKED_ADDRESS
-    assert decision.overrides == Matching(None, None, override(Allow()), None)
+    assert decision.overrides == Matching(None, None, override(action="allow"), None)
 
 
 def test_override_never_closes_the_robots_file_itself() -> None:
-    decision = overridden(decided(Unreachable(Cause.SERVER_ERROR, 503), "/a"), Deny())
+    decision = overridden(decided(Unreachable(Cause.SERVER_ERROR, 503), "/a"), action="deny")
     assert not decision.allowed
     pending = decision._replace(question=question("/robots.txt"))
-    assert overridden(pending, Deny()).verdict.reason is Reason.IMPLICIT
+    assert overridden(pending, action="deny").verdict.reason is Reason.IMPLICIT
 
 
 LONG = b"User-agent: *\nDisallow: /s\n\nUser-agent: a\nDisallow: /a\nAllow: /b\n" + b"#\n" * BODY_LIMIT
@@ -234,7 +235,7 @@ def test_a24_a_verdict_that_unread_lines_could_change_is_partial(
 def test_a24_a_decision_without_a_file_is_never_partial() -> None:
     assert decided(Unavailable(404)).partial is False
     assert decided(Successful(200, LONG)).partial is True
-    assert overridden(decided(Successful(200, LONG)), Deny()).partial is False
+    assert overridden(decided(Successful(200, LONG)), action="deny").partial is False
 
 
 def test_evaluate_is_imported_without_what_does_io() -> None:

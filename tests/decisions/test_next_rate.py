@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.cache.result import CacheResult, Source
 from app.decisions.evaluate import Decision, Question
-from app.overrides.table import Delay, Matching, Override
+from app.overrides.table import Matching, Override
 from robots_core.origin import read_target
 from robots_core.robots.agents import read_agent
 from robots_core.robots.dialects import DIALECTS
@@ -44,7 +44,7 @@ def test_it_is_the_first_minute_with_another_interval(written: list[str], minute
     delay = None
     if expires is not None:
         ends = (NOON + timedelta(hours=expires)).timestamp()
-        delay = Override("a", "www.example.com", (), Delay(20.0), "", ends, shadow=False)
+        delay = Override("a", "www.example.com", (), "delay", "", ends, shadow=False, delay=20.0)
         if delay.expired(at.timestamp()):
             delay = None
     now = interval(body, at, delay)

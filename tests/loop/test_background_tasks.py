@@ -46,7 +46,7 @@ from app.observability.metrics import Metrics, ServiceState
 from app.overrides import redis_overrides
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.replica import Overrides
-from app.overrides.table import Deny, Override
+from app.overrides.table import Override
 from app.pacing import fleet_secret, membership
 from app.pacing.fleet_secret import FleetSecret
 from app.pacing.known_backoffs import KnownBackoffs
@@ -400,7 +400,7 @@ async def overrides(stage: Stage) -> None:
     store = RedisOverrides(stage.calls)
     for name in ("bad", "good"):
         await store.put(
-            Override(name, f"{name}.example", (), Deny(), "a reason", None, shadow=False), "an operator", NOW
+            Override(name, f"{name}.example", (), "deny", "a reason", None, shadow=False), "an operator", NOW
         )
     decode = redis_overrides._decode
 

@@ -10,7 +10,7 @@ from app.main.settings import BadSetting, Settings
 from app.overrides.override_json import REASON_LIMIT
 from app.overrides.overrides_file import read_lines
 from app.overrides.redis_overrides import OVERRIDES_LIMIT
-from app.overrides.table import Deny, Override
+from app.overrides.table import Override
 
 GOOD = '{"id": "a", "scope": "a.example", "action": "deny", "reason": "x"}'
 
@@ -66,7 +66,7 @@ def test_a_line_is_read_as_it_is_exported() -> None:
 
 def test_a_file_may_be_empty() -> None:
     assert read_lines("") == {}
-    only = Override("a", "a.example", (), Deny(), "x", None, shadow=False, source="file")
+    only = Override("a", "a.example", (), "deny", "x", None, shadow=False, source="file")
     assert read_lines(f"\n{GOOD}\n \n") == {"a": only}
 
 

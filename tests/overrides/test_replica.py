@@ -56,7 +56,7 @@ async def test_an_override_reaches_other_processes(new_process: NewProcess) -> N
     assert await one.put(override("b"), "you") is True
     assert await ids(other) == ["a", "b"]
     assert other.rows["b"].updated_by == "you"
-    assert other.rows["a"].override.action.name == "allow"
+    assert other.rows["a"].override.action == "allow"
     assert await other.remove("a", "me") is True
     assert await other.remove("a", "me") is False
     assert await ids(one) == ["b"]
@@ -260,10 +260,10 @@ async def test_an_override_changed_in_the_lost_time_is_restored(
     await one.put(override("a"), "me")
     await store_client.restore(ROWS, 0, dumped, replace=True)
     await one.sync()
-    assert one.rows["a"].override.action.name == "deny"
+    assert one.rows["a"].override.action == "deny"
     other = new_process()
     await other.sync()
-    assert other.rows["a"].override.action.name == "deny"
+    assert other.rows["a"].override.action == "deny"
 
 
 async def test_rows_without_a_version_are_in_force(new_process: NewProcess, store_client: Redis) -> None:
@@ -284,7 +284,7 @@ async def test_an_override_set_after_the_loss_stays(new_process: NewProcess, sto
     await store_client.flushall()
     await new_process().put(override("b", action="allow"), "you")
     assert await ids(one) == ["a", "b"]
-    assert one.rows["b"].override.action.name == "allow"
+    assert one.rows["b"].override.action == "allow"
 
 
 async def test_an_interrupted_restore_continues(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.cache.recheck import Pace
-from app.overrides.table import Delay, Override
+from app.overrides.table import Override
 from app.pacing.law import advance
 from app.pacing.schedule import (
     MAX_WINDOWS,
@@ -37,7 +37,7 @@ def rates(*rows: tuple[int, int, int | None, int | None]) -> Timetable[Rate | No
 
 
 def delay(seconds: float, expires_at: float | None = None) -> Override:
-    return Override("slow", "example.com", (), Delay(seconds), "because", expires_at, shadow=False)
+    return Override("slow", "example.com", (), "delay", "because", expires_at, shadow=False, delay=seconds)
 
 
 def test_without_a_rate_the_floor_is_the_interval() -> None:

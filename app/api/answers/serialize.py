@@ -270,7 +270,7 @@ def _override(found: Matching, *, shadows: bool) -> OverrideOut | None:
         return None
     return OverrideOut(
         id=override.id,
-        action=override.action.name,
+        action=override.action,
         scope=override.scope_text,
         reason=override.reason,
         expires_at=None if override.expires_at is None else instant(override.expires_at),
