@@ -20,7 +20,7 @@ from app.main.settings import Settings
 from robots_core.agents.directory import AgentDirectory, UnknownCategory
 from robots_core.lint.linter import lint
 from robots_core.origin import Origin
-from robots_core.purposes.policy import PURPOSES, PurposePolicy
+from robots_core.purposes.policy import PURPOSES
 from robots_core.robots.access import Access, Cause, Successful, Unreachable
 from robots_core.robots.dialects import DIALECTS
 
@@ -102,7 +102,7 @@ def _questions(
     arguments: argparse.Namespace, settings: Settings, known: AgentDirectory
 ) -> Iterator[Sequence[Question]]:
     """What is asked about each URL for each agent; of a bare host, by https and then by http. Raise BadQuestion."""
-    asking = Asking(known, lambda: datetime.now(UTC), PurposePolicy(settings.purposes, settings.enforce_purposes))
+    asking = Asking(known, lambda: datetime.now(UTC), settings.purpose_policy)
     at = instant_from(arguments.at)
     agents = dict.fromkeys(token for name in arguments.agent for token in known.expand(name))
     for text in arguments.urls:

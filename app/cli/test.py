@@ -23,7 +23,6 @@ from app.cli.output import show_verdict, show_warnings
 from app.decisions.question import BadQuestion, agents_from, asked_policy, dialect_from, instant_from, target_from
 from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
-from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.dialects import DIALECTS
 
@@ -165,7 +164,7 @@ class _Tester:
             agent for name in names for agent in agents_from(name, self._operators.agents.value.directory, "agent")
         ]
         dialects = arguments.dialect or [None]
-        policy = asked_policy(arguments.purpose, PurposePolicy(settings.purposes, settings.enforce_purposes))
+        policy = asked_policy(arguments.purpose, settings.purpose_policy)
         if policy is not None and arguments.enforce:
             policy = policy._replace(enforce=True)
         outcome = None

@@ -178,7 +178,8 @@ class CachedFiles:
             parsed = self._parsed.get(origin, snapshot)
         else:
             parsed = await self._read_in_turn(origin, snapshot, dialect)
-        parsed.note_reading(dialect)
+        if parsed.read is not None:
+            parsed.read.add(dialect)
         return CachedFile(cached, parsed.robots, parsed.revision, parsed.version)
 
     async def _read_in_turn(self, origin: Origin, snapshot: Snapshot, dialect: str) -> ParsedFile:
@@ -225,7 +226,7 @@ class CachedFiles:
         if latest is None or fresh is not previous:
             result = found(snapshot, fresh, Source.MEMORY)
             latest = CachedFile(result, parsed.robots, parsed.revision, parsed.version)
-            parsed.keep(latest, recheck)
+            parsed.latest, parsed.recheck = latest, recheck
         return latest
 
     async def _recheck(self, origin: Origin, visitor: Agent | None) -> Recheck:

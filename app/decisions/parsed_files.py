@@ -42,15 +42,6 @@ class ParsedFile:
     recheck: Recheck | None = None
     latest: CachedFile | None = None
 
-    def keep(self, latest: CachedFile, recheck: Recheck) -> None:
-        """Keep the last result, which was made for a model."""
-        self.latest, self.recheck = latest, recheck
-
-    def note_reading(self, dialect: str) -> None:
-        """Note that a question is decided under the dialect."""
-        if self.read is not None:
-            self.read.add(dialect)
-
 
 class ParsedFiles:
     """At most PARSED_FILES parsed files, one per origin, in at most `memory_bytes`."""

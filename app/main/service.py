@@ -38,7 +38,6 @@ from app.store.connect import open_connections
 from app.store.guarded_client import STORE_TIMEOUT
 from app.store.store_clock import StoreClock, StoreClocks
 from robots_core.agents.directory import AgentDirectory
-from robots_core.purposes.policy import PurposePolicy
 
 WITHOUT_KEYS = "API_KEYS_FILE is not set: anyone who can reach this service may ask it."
 """A line of the log."""
@@ -151,7 +150,7 @@ def create(
         profiles=lambda: operators.agents.value.profiles,
         identities=lambda: operators.agents.value.identities,
         forbidden=settings.forbidden,
-        policy=PurposePolicy(settings.purposes, settings.enforce_purposes),
+        policy=settings.purpose_policy,
         overrides=decisions.overrides,
         permits=pacing.permits,
         pool_of=operators.pool_of,

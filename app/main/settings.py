@@ -26,7 +26,7 @@ from app.main.setting_names import misspelt
 from app.observability.logs import Level
 from app.overrides.overrides_file import load as load_overrides
 from app.store.password_file import load_password
-from robots_core.purposes.policy import Purpose, read_purposes
+from robots_core.purposes.policy import Purpose, PurposePolicy, read_purposes
 
 T = TypeVar("T")
 Network = IPv4Network | IPv6Network
@@ -161,6 +161,11 @@ class Settings(BaseSettings):
     def forbidden(self) -> bool:
         """Whether a 401 or 403 of robots.txt closes a site."""
         return self.on_forbidden == "deny"
+
+    @property
+    def purpose_policy(self) -> PurposePolicy:
+        """The purposes of callers that have none of their own."""
+        return PurposePolicy(self.purposes, self.enforce_purposes)
 
     @property
     def unused_proxies(self) -> list[str]:
