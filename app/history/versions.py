@@ -6,17 +6,17 @@ content is found, or when the file is purged. Neighbours with the same effect ar
 a comment that changes at each fetch costs no version.
 """
 
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from app.cache import codec
 from app.cache.freshness import DAY, KEEP, Failing, Snapshot
 from app.history.periods import Period, after_own_fetches
 from robots_core.content import digest, id_of
-from robots_core.dates import END_OF_TIME
 from robots_core.diff.effect import effect
 from robots_core.robots.access import Cause, Successful, Unreachable
 
@@ -32,7 +32,7 @@ HISTORY_BYTES = 640 * 1024
 HISTORY_EXPIRY = 90 * DAY
 """Seconds after the last addition for which a history is kept, and so each version after it has ended."""
 
-_MARK: Final = b"H\x01"
+_MARK: Final = b"H\x02"
 
 TAGGED: Final = len(_MARK) + 8
 """How many bytes at the beginning identify a write."""
@@ -43,19 +43,19 @@ FAILURE_DIGESTS: Final = frozenset({digest(Unreachable(Cause.TIMEOUT)), digest(U
 _GAP: Final = bytes(32)
 """The digest of a version that stands for copies that were dropped; it cannot be read."""
 
-_HEAD: Final = struct.Struct(">32sQQI")
+_OVERHEAD: Final = 64
+"""Bytes of a stored version, at most, besides its packed snapshot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """One content of an origin's robots.txt, or the lack of a file, and when fetches found it first and last.
 
     `digest` is from robots_core.content. `packed` is the encoded snapshot that `read` returns.
     """
 
-    digest: bytes
-    first_seen: int
-    last_seen: int
+    digest: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+    first_seen: codec.WholeSeconds
+    last_seen: codec.WholeSeconds
     packed: bytes
 
     @property
@@ -81,6 +81,8 @@ class Version:
 
 History: TypeAlias = tuple[Version, ...]
 """Versions in the order of their use; no two neighbours have the same content, or the same effect."""
+
+_DECODER: Final = msgspec.msgpack.Decoder(Annotated[History, msgspec.Meta(max_length=VERSIONS)])
 
 
 def version_of(snapshot: Snapshot) -> Version:
@@ -108,7 +110,7 @@ def add(history: History, versions: Iterable[Version], now: float) -> History:
     """
     latest, added = int(now), tuple(versions)
     periods = [
-        replace(it, first_seen=min(it.first_seen, latest), last_seen=min(it.last_seen, latest))
+        it._replace(first_seen=min(it.first_seen, latest), last_seen=min(it.last_seen, latest))
         for it in (*history, *added)
     ]
     new = {it.digest for it in added}  # stored neighbours are known to differ
@@ -128,7 +130,7 @@ def in_order(
     ordered = sorted(periods, key=_order)
     if any(other.first_seen <= one.last_seen for one, other in pairwise(ordered)):
         named = (Period(it.first_seen, it.last_seen, it.own_until, it.digest in FAILURE_DIGESTS, it) for it in ordered)
-        counted = (replace(it.of, first_seen=it.first_seen, last_seen=it.last_seen) for it in after_own_fetches(named))
+        counted = (it.of._replace(first_seen=it.first_seen, last_seen=it.last_seen) for it in after_own_fetches(named))
         ordered = sorted(counted, key=_order)
     joined: list[Version] = []
     for version in _without_overlaps(ordered):
@@ -167,10 +169,10 @@ def with_current(history: History, current: Snapshot, now: float) -> History:
     ):
         *earlier, own, ended = versions  # both were found within one second, and the current one is the last
         last_seen = max(ended.last_seen, min(version.last_seen, int(now)))
-        return (*earlier, replace(ended, last_seen=ended.first_seen), replace(own, last_seen=last_seen))
+        return (*earlier, ended._replace(last_seen=ended.first_seen), own._replace(last_seen=last_seen))
     # Others have later instants: from a clock that was ahead, or from a process that did not know the fleet's snapshot.
     at = max((it.last_seen for it in versions), default=min(version.last_seen, int(now)))
-    return (*versions, replace(version, first_seen=at, last_seen=at))
+    return (*versions, version._replace(first_seen=at, last_seen=at))
 
 
 def version_at(history: History, at: float) -> Version | None:
@@ -183,29 +185,20 @@ def version_at(history: History, at: float) -> Version | None:
 
 def write(history: History, tag: bytes) -> bytes:
     """The history as bytes that `read` reads; `tag`, 8 bytes, makes this write differ from all others."""
-    parts = [_MARK, tag]
-    for version in history:
-        parts.append(_HEAD.pack(version.digest, version.first_seen, version.last_seen, len(version.packed)))
-        parts.append(version.packed)
-    return b"".join(parts)
+    return _MARK + tag + msgspec.msgpack.encode(history)
 
 
 def read(data: bytes) -> History:
     """Read what `write` wrote; a value that is damaged, foreign or too large is an empty history."""
     if not data.startswith(_MARK) or len(data) > HISTORY_BYTES:
         return ()
-    versions: list[Version] = []
-    at = TAGGED
-    while at < len(data) and len(versions) < VERSIONS:
-        if len(data) - at < _HEAD.size:
-            return ()
-        name, first_seen, last_seen, size = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        versions.append(Version(name, first_seen, last_seen, data[at : at + size]))
-        at += size
+    try:
+        versions = _DECODER.decode(data[TAGGED:])
+    except (ValueError, RecursionError):
+        return ()
     times = [at for version in versions for at in (version.first_seen, version.last_seen)]
     ordered = times == sorted(times) and all(one.digest != other.digest for one, other in pairwise(versions))
-    return tuple(versions) if at == len(data) and ordered and max(times, default=0) <= END_OF_TIME else ()
+    return versions if ordered else ()
 
 
 def _same_effect(one: Version, other: Version) -> bool:
@@ -229,12 +222,12 @@ def _order(version: Version) -> tuple[int, int, bytes]:
 
 def _joined(before: Version, version: Version) -> Version:
     """The version with the period before it, which had the same content or effect."""
-    joined = replace(version, first_seen=before.first_seen, packed=_with_first(version, before))
+    joined = version._replace(first_seen=before.first_seen, packed=_with_first(version, before))
     own = before.own_until if version.own_until is None else None
     if own is not None and joined.own_until != own:
         snapshot = joined.read()
         if snapshot is not None:
-            return replace(joined, packed=codec.encode(replace(snapshot, own_until=own)))
+            return joined._replace(packed=codec.encode(replace(snapshot, own_until=own)))
     return joined
 
 
@@ -269,7 +262,7 @@ def _without_overlaps(periods: Iterable[Version]) -> Iterator[Version]:
                 # Its first instant is its own, even if another one begins then.
                 until = min(until, max(last.first_seen, top.first_seen - 1))
             if start <= until:
-                yield replace(last, first_seen=start, last_seen=until)
+                yield last._replace(first_seen=start, last_seen=until)
                 start = until + 1
             if until < last.last_seen:
                 break
@@ -320,4 +313,4 @@ def _with_gap(versions: list[Version], begin: int, end: int) -> list[Version]:
 
 
 def _size(versions: Iterable[Version]) -> int:
-    return TAGGED + sum(_HEAD.size + len(version.packed) for version in versions)
+    return TAGGED + sum(_OVERHEAD + len(version.packed) for version in versions)

@@ -130,7 +130,8 @@ async def test_a_change_noted_by_two_processes_is_one_version(new_history: NewHi
     assert seen(await one.read(SITE)) == [(digest(A), 100, 150)]
 
 
-FOREIGN = [b"", b"garbage", b"H\x01", b"H\x01" + bytes(10**6), write((version_of(snapshot(A, 1)),), bytes(8))[:-1]]
+WHOLE = write((version_of(snapshot(A, 1)),), bytes(8))
+FOREIGN = [b"", b"garbage", b"H\x02", b"H\x02" + bytes(10**6), WHOLE[:-1], WHOLE + b"\0", WHOLE[:10] + b"\x91" * 10**5]
 
 
 @pytest.mark.parametrize("value", FOREIGN)

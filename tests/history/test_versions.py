@@ -237,7 +237,7 @@ def test_a_damaged_version_is_dropped_or_equal(place: int, change: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", WRITTEN[:-1], WRITTEN + b"x", b"H\x02" + WRITTEN[2:], WRITTEN + bytes(HISTORY_BYTES)]
+    "data", [b"", WRITTEN[:-1], WRITTEN + b"x", b"H\x01" + WRITTEN[2:], WRITTEN + bytes(HISTORY_BYTES)]
 )
 def test_a_malformed_history_is_empty(data: bytes) -> None:
     assert read(data) == ()
@@ -247,11 +247,11 @@ def test_a_history_out_of_order_is_empty() -> None:
     one, other = seen(A, 10), seen(B, 20)
     assert read(write((other, one), TAG)) == ()
     assert read(write((one, one), TAG)) == ()
-    assert read(write((replace(one, last_seen=2**60),), TAG)) == ()
+    assert read(write((one._replace(last_seen=2**60),), TAG)) == ()
 
 
 def test_content_that_does_not_match_its_digest_is_dropped() -> None:
-    assert replace(seen(A, 10), packed=encode(snapshot(B, 10))).read() is None
+    assert seen(A, 10)._replace(packed=encode(snapshot(B, 10))).read() is None
 
 
 def test_a_version_lasts_until_the_next_or_while_a_copy_may_be_used() -> None:

@@ -1,6 +1,5 @@
 """A span of an origin's history, as a line of the archive; pure."""
 
-from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated, Final, TypeAlias
 
@@ -54,7 +53,7 @@ class ArchiveSpan(msgspec.Struct, frozen=True):
         snapshot = self.facts.snapshot(body)
         if snapshot is None or digest(snapshot.access).hex() != self.digest:
             return None
-        return replace(version_of(snapshot), first_seen=self.first_seen, last_seen=self.last_seen)
+        return version_of(snapshot)._replace(first_seen=self.first_seen, last_seen=self.last_seen)
 
 
 _DECODER: Final = msgspec.json.Decoder(ArchiveSpan)
