@@ -88,7 +88,8 @@ class DecisionLog:
 
     def note(self, decision: Decision) -> None:
         """Log the decision, if it is in the sample and there is room."""
-        if decision.question.nonce is None and random.random() >= self._share:  # noqa: S311 - a sample is no secret
+        share = self._share
+        if share < 1 and decision.question.nonce is None and random.random() >= share:  # noqa: S311 - no secret
             return
         # A line that cannot be written must not cost the caller the answer.
         with Surviving(BackgroundTask.DECISION_LOG) as survival:
