@@ -5,9 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from starlette.types import Scope
-
-from app.api.middleware.auth import caller_of, charge_on_credit, refuse_revoked
+from app.api.caller import Caller
 from app.history.change import Change
 from app.history.redis_changes import ChangeId, Position, RedisChanges
 from app.loop.admission import CallerShares, Refused, ignore
@@ -50,7 +48,7 @@ class ChangePolls:
         self._looks: SingleFlight[str, ChangeId | None] = SingleFlight(BackgroundTask.CHANGE_LOOKS, expected=StoreDown)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
 
-    async def read(self, scope: Scope, after: Position, limit: int, wait: float) -> Found:
+    async def read(self, caller: Caller, after: Position, limit: int, wait: float) -> Found:
         """Up to `limit` changes after a position, waiting up to `wait` seconds for the first one.
 
         None are returned when the process stops. Raises ChangesMissed, StoreDown, Overloaded if too many requests wait,
@@ -59,7 +57,7 @@ class ChangePolls:
         page = await self._feed.read(after, limit)
         if page.changes or wait <= 0 or self._stopping.is_set():
             return page.changes
-        with self._polls.admitted(caller_of(scope)):
+        with self._polls.admitted(caller.id):
             began = self._monotonic()
             try:
                 while (left := began + wait - self._monotonic()) > 0 and not self._stopping.is_set():
@@ -68,14 +66,14 @@ class ChangePolls:
                             newest = await self._looks.do("newest", self._look)
                     except TimeoutError:
                         break
-                    refuse_revoked(scope)
+                    caller.refuse_revoked()
                     if newest != page.newest:
                         async with self._reads:
                             page = await self._feed.read(page.last, limit)  # `last` is also after unreadable entries
                         if page.changes:
                             break
             finally:
-                charge_on_credit(scope, int((self._monotonic() - began) / WAIT_PER_REQUEST))
+                caller.charge_on_credit(int((self._monotonic() - began) / WAIT_PER_REQUEST))
         return page.changes
 
     async def aclose(self) -> None:

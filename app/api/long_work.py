@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from fastapi import Request
 
+from app.api.caller import caller_of
 from app.api.disconnect import while_connected
-from app.api.middleware.auth import SECONDS_PER_REQUEST, caller_of, charge_on_credit
 from app.loop.helpers import Helpers
 from app.loop.work_turns import WorkTurns
 
@@ -32,10 +32,6 @@ class LongWork:
         if size <= SMALL_FILE:
             await self._turns.first()
             return work(*arguments)
-        scope = request.scope
-
-        def charge(seconds: float) -> None:
-            charge_on_credit(scope, int(seconds / SECONDS_PER_REQUEST))
-
-        done = self._helpers.run(caller_of(scope), work, *arguments, spent=charge)
+        caller = caller_of(request.scope)
+        done = self._helpers.run(caller.id, work, *arguments, spent=caller.spent)
         return await while_connected(request.receive, done)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from app.api.answers.http_caching import NO_STORE
+from app.auth.quotas import QuotaExceeded
 from app.decisions.bundle_rows import NothingKnown
 from app.decisions.cached_files import NoVersion
 from app.decisions.question import BadQuestion
@@ -100,6 +101,9 @@ def problem_of(error: Exception) -> Problem:
         case NoVersion():
             earliest = None if error.earliest is None else instant(error.earliest)
             return Problem(404, "no-version", str(error), earliest=earliest)
+        case QuotaExceeded():
+            seconds = max(1, ceil(error.retry_after))
+            return Problem(429, "quota-exceeded", f"{error} Try again in {seconds} s.", retry_after=seconds)
         case StoreDown():
             return Problem(503, "store-down", f"The store is unavailable: {error}.", retry_after=1)
         case _:
@@ -235,5 +239,14 @@ def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
     }
 
 
-HANDLED: Final = (BadQuestion, Busy, ClientDisconnect, HTTPException, NoVersion, RequestValidationError, StoreDown)
+HANDLED: Final = (
+    BadQuestion,
+    Busy,
+    ClientDisconnect,
+    HTTPException,
+    NoVersion,
+    QuotaExceeded,
+    RequestValidationError,
+    StoreDown,
+)
 """The errors that are answered as a problem; a Problem is an HTTPException."""

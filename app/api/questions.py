@@ -6,8 +6,8 @@ from typing import TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
+from app.api.caller import caller_of
 from app.api.json_bodies import validated
-from app.api.middleware.auth import caller_of, key_of
 from app.api.problems import Problem, bad_value, invalid, unknown_item_member
 from app.api.routing import query_of
 from app.api.services import services_of
@@ -15,7 +15,6 @@ from app.decisions.answer_all import failure
 from app.decisions.evaluate import Question
 from app.decisions.question import WAIT, Asking, BadQuestion, QuestionIn
 from app.loop.background import as_value
-from robots_core.purposes.policy import PurposePolicy
 
 Read = TypeVar("Read", bound=BaseModel)
 Asked = TypeVar("Asked")
@@ -23,15 +22,8 @@ Asked = TypeVar("Asked")
 
 def asking(request: Request, max_age: float | None = None, wait: float = WAIT) -> Asking:
     """What the questions of a request take from it."""
-    services = services_of(request)
-    return Asking(services.agents(), services.now, caller_policy(request), caller_of(request.scope), max_age, wait)
-
-
-def caller_policy(request: Request) -> PurposePolicy:
-    """The purposes of the caller: of its API key, else of the settings."""
-    default = services_of(request).policy
-    key = key_of(request.scope)
-    return default if key is None else key.policy(default)
+    services, caller = services_of(request), caller_of(request.scope)
+    return Asking(services.agents(), services.now, caller.policy(services.policy), caller.id, max_age, wait)
 
 
 def read_query(request: Request, model: type[Read], otherwise: Mapping[str, object] | None = None) -> Read:

@@ -1,19 +1,15 @@
 """Sign the requests of pages for which callers get permits. None is signed without a slot."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
 
-from fastapi import Request
-
-from app.api.middleware.auth import key_of, may_sign
+from app.api.caller import Caller
 from app.api.problems import Problem
-from app.api.services import services_of
+from app.api.services import Services
 from app.decisions.evaluate import Question
 from app.fetch.profile import FetchProfile
 from app.identity.coverage import LABEL, LIFETIME, Mark, is_exact_host, new_nonce
-from app.observability.metrics import Metrics
 from app.pacing.permits import Sign, Signing, Unsigned
 from app.pacing.slots import Slot
 from robots_core.times import rfc3339
@@ -22,66 +18,49 @@ FARTHEST_SLOT = 300.0
 """Seconds to the farthest slot that a request is signed for, since a signature cannot be called back."""
 
 
-class Signatures(NamedTuple):
-    """Signs for the caller of one request. `may` is whether it may as a profile, now."""
+def prepare(
+    question: Question, url: str, wanted: str | None, caller: Caller, services: Services
+) -> tuple[Question, Sign]:
+    """The question with the nonce that is logged with its decision, and what signs the request for its slot.
 
-    profiles: Callable[[], Mapping[str, FetchProfile]]
-    may: Callable[[str], bool]
-    key: str | None
-    metrics: Metrics
-
-    @classmethod
-    def of(cls, request: Request) -> "Signatures":
-        """Signatures for the caller of the request."""
-        services, key = services_of(request), key_of(request.scope)
-        return cls(
-            services.profiles,
-            lambda profile: may_sign(request.scope, profile),
-            None if key is None else key.id,
-            services.metrics,
+    `url` is the URL as the caller wrote it, `wanted` the Accept-Signature of its page, if any. Raises Problem if the
+    API key may not sign as the agent's profile.
+    """
+    name = question.agent.profile
+    profile = None if name is None else services.profiles().get(name)
+    if name is None or profile is None or profile.signer is None:
+        return question, _never("no-key")
+    if not caller.may_sign(name):
+        raise Problem(
+            403,
+            "may-not-sign",
+            f"The API key {caller.id!r} may not sign as the profile {name!r} of {question.agent.token!r}. Ask the "
+            f"operator of this service to add it to the key's `sign`, or ask without `sign`.",
         )
+    if question.target.origin.scheme != "https":
+        return question, _never("not-https")
+    if not is_exact_host(url, question.target.origin):
+        return question, _never("ambiguous-host")
+    authority, path, mark = question.target.origin.authority, question.target.path, Mark(LABEL, new_nonce())
+    if wanted is not None:
+        fulfilling = profile.signer.mark_wanted(wanted, path)
+        if fulfilling is None:
+            return question, _never("not-as-asked")
+        mark = fulfilling
 
-    def prepare(self, question: Question, url: str, wanted: str | None) -> tuple[Question, Sign]:
-        """The question with the nonce that is logged with its decision, and what signs the request for its slot.
+    def sign(slot: Slot) -> Signing:
+        if slot.wait > FARTHEST_SLOT:
+            return Signing(None, "too-far")
+        if not caller.may_sign(name):
+            return Signing(None, "key-revoked")
+        profile = services.profiles().get(name)
+        if profile is None or profile.signer is None:
+            return Signing(None, "no-key")
+        services.metrics.permit_signed(name)
+        signature = profile.signer.headers(authority, path, slot.go_at, mark)
+        return Signing(_signed(profile, signature, authority, slot), None)
 
-        `url` is the URL as the caller wrote it, `wanted` the Accept-Signature of its page, if any. Raises Problem if
-        the API key may not sign as the agent's profile.
-        """
-        name = question.agent.profile
-        profile = None if name is None else self.profiles().get(name)
-        if name is None or profile is None or profile.signer is None:
-            return question, _never("no-key")
-        if not self.may(name):
-            raise Problem(
-                403,
-                "may-not-sign",
-                f"The API key {self.key!r} may not sign as the profile {name!r} of {question.agent.token!r}. Ask the "
-                f"operator of this service to add it to the key's `sign`, or ask without `sign`.",
-            )
-        if question.target.origin.scheme != "https":
-            return question, _never("not-https")
-        if not is_exact_host(url, question.target.origin):
-            return question, _never("ambiguous-host")
-        authority, path, mark = question.target.origin.authority, question.target.path, Mark(LABEL, new_nonce())
-        if wanted is not None:
-            fulfilling = profile.signer.mark_wanted(wanted, path)
-            if fulfilling is None:
-                return question, _never("not-as-asked")
-            mark = fulfilling
-
-        def sign(slot: Slot) -> Signing:
-            if slot.wait > FARTHEST_SLOT:
-                return Signing(None, "too-far")
-            if not self.may(name):
-                return Signing(None, "key-revoked")
-            profile = self.profiles().get(name)
-            if profile is None or profile.signer is None:
-                return Signing(None, "no-key")
-            self.metrics.permit_signed(name)
-            signature = profile.signer.headers(authority, path, slot.go_at, mark)
-            return Signing(_signed(profile, signature, authority, slot), None)
-
-        return question._replace(nonce=mark.nonce), sign
+    return question._replace(nonce=mark.nonce), sign
 
 
 def _never(reason: Unsigned) -> Sign:

@@ -14,10 +14,10 @@ from typing import Generic
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from app.api.caller import Caller, caller_of
 from app.api.item_results import encode_result, holding
 from app.api.json_bodies import read_json
 from app.api.middleware.answer_room import HeldAnswers, held_answers
-from app.api.middleware.auth import refuse_revoked, wait_and_charge
 from app.api.problems import Problem, problem_of
 from app.api.questions import unread
 from app.decisions.answer_all import OriginTasks, Q, R, Take
@@ -164,7 +164,7 @@ class AnswerLines(Response, Generic[Q, R]):
             self._window.put(position, line)
 
         answering = self._answering(put)
-        reading = asyncio.create_task(self._read_while_valid(scope, receive, answering, put))
+        reading = asyncio.create_task(self._read_while_valid(caller_of(scope), receive, answering, put))
         writing = asyncio.create_task(self._write(send, held))
         try:
             # Reading ends only when the client disconnects; then nothing reads the remaining answers.
@@ -177,13 +177,13 @@ class AnswerLines(Response, Generic[Q, R]):
                 task.result()
 
     async def _read_while_valid(
-        self, scope: Scope, receive: Receive, answering: OriginTasks[Q, R], put: Take[R]
+        self, caller: Caller, receive: Receive, answering: OriginTasks[Q, R], put: Take[R]
     ) -> None:
         """Read until the client disconnects. If its API key is revoked, a problem takes the next answer's place."""
-        reading = asyncio.create_task(self._read(scope, receive, answering, put))
+        reading = asyncio.create_task(self._read(caller, receive, answering, put))
         try:
             while not (await asyncio.wait({reading}, timeout=KEY_SECONDS))[0]:
-                refuse_revoked(scope)
+                caller.refuse_revoked()
             if not reading.result():
                 return
         except Problem as problem:
@@ -195,7 +195,7 @@ class AnswerLines(Response, Generic[Q, R]):
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async def _read(self, scope: Scope, receive: Receive, answering: OriginTasks[Q, R], put: Take[R]) -> bool:
+    async def _read(self, caller: Caller, receive: Receive, answering: OriginTasks[Q, R], put: Take[R]) -> bool:
         """Ask the questions of the lines until the body ends; False if the client disconnects before.
 
         Raises Problem (401) if the API key has been revoked.
@@ -211,9 +211,9 @@ class AnswerLines(Response, Generic[Q, R]):
             data = message.get("body", b"")
             for line in lines.feed(data):
                 number += 1
-                refuse_revoked(scope)
+                caller.refuse_revoked()
                 if number > 1:  # the request itself pays for the first
-                    await wait_and_charge(scope, 1)
+                    await caller.wait_and_charge(1)
                 await self._ask(line, number, answering, put)
                 if self._budget.is_over():
                     await self._budget.next()

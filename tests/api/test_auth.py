@@ -15,8 +15,9 @@ from fastapi.routing import APIRoute
 from redis.asyncio import Redis
 
 from app.api import problems
+from app.api.caller import caller_of
 from app.api.middleware import auth
-from app.api.middleware.auth import OPEN, KeyCheck, admin, caller_of, charge
+from app.api.middleware.auth import OPEN, KeyCheck, admin
 from app.auth.keys import Scope, load_keys, new_key
 from app.auth.quotas import Quotas
 from app.identity.well_known import is_public
@@ -213,7 +214,7 @@ async def test_a_route_charges_for_the_work_of_many_requests(store_client: Redis
 
     @app.get("/many")
     async def many(request: Request, items: int) -> int:
-        charge(request, items - 1)
+        caller_of(request.scope).charge(items - 1)
         return items
 
     problems.install(app)
@@ -408,10 +409,14 @@ async def test_status_answer_needs_a_key_and_counts_for_its_quota(store_url: str
     ],
 )
 def test_a_caller_without_a_key_is_an_address_or_a_network_of_ipv6(address: str, caller: str) -> None:
-    assert caller_of({"client": (address, 1), "state": {}}) == caller
+    assert caller_of({"client": (address, 1), "state": {}}).id == caller
 
 
 def test_an_address_becomes_a_caller_in_one_place() -> None:
     reads = re.compile(r"""["']client["']|peername|\.client\.host""")
     modules = Path(auth.__file__).parents[2].rglob("*.py")
-    assert {path.name for path in modules if reads.search(path.read_text())} == {"auth.py", "access_log.py", "logs.py"}
+    assert {path.name for path in modules if reads.search(path.read_text())} == {
+        "caller.py",
+        "access_log.py",
+        "logs.py",
+    }

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import httpx
 import pytest
 from redis.asyncio import Redis
 
 from app.api import change_polls
+from app.api.caller import Caller
 from app.api.change_polls import POLLS_AT_ONCE, POLLS_PER_CALLER, ChangePolls, Found
 from app.auth.keys import Limit
 from app.auth.quotas import Quotas
@@ -63,13 +63,9 @@ def feed(store_client: Redis) -> CountedFeed:
     return CountedFeed(store_client)
 
 
-def scope(caller: str) -> dict[str, Any]:
-    return {"type": "http", "client": (caller, 1), "headers": []}
-
-
 async def poll_all(polls: ChangePolls, count: int, after: Position = OLDEST) -> list[Found]:
     return await asyncio.gather(
-        *(polls.read(scope(f"10.0.{n // 50}.1"), after, limit=10, wait=WAIT) for n in range(count))
+        *(polls.read(Caller(f"10.0.{n // 50}.1"), after, limit=10, wait=WAIT) for n in range(count))
     )
 
 
@@ -120,7 +116,7 @@ async def test_requests_that_wait_are_bounded(feed: CountedFeed) -> None:
     polls = ChangePolls(feed, stopping)
 
     async def poll(caller: str) -> Found:
-        return await polls.read(scope(caller), OLDEST, limit=10, wait=WAIT)
+        return await polls.read(Caller(caller), OLDEST, limit=10, wait=WAIT)
 
     callers = [f"10.0.0.{n // POLLS_PER_CALLER}" for n in range(POLLS_AT_ONCE)]
     waiting = [asyncio.create_task(poll(caller)) for caller in callers[:POLLS_PER_CALLER]]
@@ -134,7 +130,7 @@ async def test_requests_that_wait_are_bounded(feed: CountedFeed) -> None:
     for refused in (of_one, of_all):
         assert str(refused.value) == "Too many requests wait for changes; retry in 10 s."
         assert refused.value.retry_after == 10
-    assert list(await polls.read(scope("10.1.1.1"), OLDEST, limit=10, wait=0)) == []
+    assert list(await polls.read(Caller("10.1.1.1"), OLDEST, limit=10, wait=0)) == []
     stopping.set()
     assert [list(found) for found in await asyncio.gather(*waiting)] == [[]] * POLLS_AT_ONCE
     assert list(await poll(callers[0])) == []  # nothing waits any more, so nothing is refused
@@ -151,8 +147,7 @@ async def test_a_wait_is_charged_by_its_time(feed: CountedFeed) -> None:
         clock.now += 15.0
 
     feed.on_look = pass_time
-    charged = {**scope("10.0.0.1"), "state": {"quota_account": account}}
-    assert list(await polls.read(charged, OLDEST, limit=10, wait=WAIT)) == []
+    assert list(await polls.read(Caller("crawler-7", account=account), OLDEST, limit=10, wait=WAIT)) == []
     assert clock.now == 1000.0 + WAIT
     assert account.debt == 6.0  # beside the request itself: one for each 10 of 60 seconds
     await polls.aclose()

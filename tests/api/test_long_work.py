@@ -11,6 +11,7 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Scope
 
+from app.api.caller import CALLER, Caller
 from app.api.long_work import SMALL_FILE, LongWork
 from app.auth.keys import Limit
 from app.auth.quotas import QuotaAccount
@@ -89,18 +90,21 @@ async def test_work_is_charged_by_cpu_time_whatever_becomes_of_it() -> None:
     debts: list[float] = []
     quotas = SimpleNamespace(add_debt=lambda _id, seconds: debts.append(seconds))
     account = QuotaAccount(quotas, "crawler", Limit(10, 60, 10))  # type: ignore[arg-type]
-    request = Client(state={"quota_account": account}).request
+
+    def request() -> Request:
+        return Client(state={CALLER: Caller("crawler", account=account)}).request
+
     async with shared() as it:
-        await it.work.run(request, LARGE, work.pid)
+        await it.work.run(request(), LARGE, work.pid)
         assert sum(debts) == 0
-        await it.work.run(request, LARGE, work.burnt, 0.35)
+        await it.work.run(request(), LARGE, work.burnt, 0.35)
         assert sum(debts) in (3 * 6.0, 4 * 6.0)
         debts.clear()
         with pytest.raises(WorkRaised):
-            await it.work.run(request, LARGE, work.wrong, "no")
+            await it.work.run(request(), LARGE, work.wrong, "no")
         assert sum(debts) == 0
         with pytest.raises(TooMuchWork):
-            await it.work.run(request, LARGE, work.endless)
+            await it.work.run(request(), LARGE, work.endless)
         assert sum(debts) == 10 * 6.0
 
 

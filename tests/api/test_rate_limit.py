@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.api.rate_limit import rate_limit_fields, too_many_requests
+from app.api.middleware.auth import rate_limit_fields
+from app.api.problems import problem_of
 from app.auth.keys import Limit
 from app.auth.quotas import QuotaAccount, QuotaExceeded, Quotas
 
@@ -46,6 +47,6 @@ def test_retry_after_is_rounded_up_to_whole_seconds() -> None:
     clock.now += 2.5
     with pytest.raises(QuotaExceeded) as caught:
         one.charge(1)
-    problem = too_many_requests(caught.value)
+    problem = problem_of(caught.value)
     assert (problem.status_code, problem.headers) == (429, {"Retry-After": "4"})
     assert str(problem.detail).endswith("with at most 10 at once. Try again in 4 s.")

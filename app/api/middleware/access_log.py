@@ -8,7 +8,7 @@ from secrets import token_hex
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.middleware.auth import key_of
+from app.api.caller import caller_of
 from app.api.problems import unexpected
 from app.observability.logs import REQUEST_ID, TRACE_ID, log_request
 from app.observability.metrics import Metrics
@@ -93,7 +93,7 @@ class AccessLog:
         route = getattr(scope.get("route"), "path", "")
         if status is not None:
             self._metrics.answered(route, scope["method"], status, deferred=deferred)
-        key = key_of(scope)
+        key = caller_of(scope).key
         if key is not None and status is not None:
             self._metrics.key_used(key.id, status)
         if self._access_log and not (route in QUIET and status == 200):

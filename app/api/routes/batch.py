@@ -8,11 +8,11 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.api.answers.schema import AnswerOut, ProblemOut, SelectedOut
+from app.api.caller import caller_of
 from app.api.item_results import encode_result, holding, read_fields
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.answer_room import held_answers
-from app.api.middleware.auth import charge
 from app.api.problems import Problem, documented
 from app.api.questions import asking, question_of, read_all
 from app.api.routes.allowed import ALLOWED_PATH
@@ -89,7 +89,7 @@ async def batch(request: Request) -> Response:
     async def answered(budget: YieldBudget) -> list[bytes]:
         items = validated(BatchIn, await body_of(request))
         few(items.items, f", or any number as {LINES}")
-        charge(request, len(items.items) - 1)
+        caller_of(request.scope).charge(len(items.items) - 1)
         held = holding(encode, held_answers(request.scope))
         return await _answers(services, items, asking(request, items.max_age, items.wait), held, budget)
 

@@ -7,8 +7,8 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.answers.schema import VERSION_TEXT
+from app.api.caller import caller_of
 from app.api.json_bodies import RequestModel
-from app.api.middleware.auth import caller_of
 from app.api.parameters import file_origin_from
 from app.api.problems import Problem, documented
 from app.api.questions import read_item
@@ -98,7 +98,7 @@ def _question(request: Request, item: object) -> RowQuestion:
     services, row = services_of(request), read_item(RowIn, item)
     origin = file_origin_from(row.url, row.profile, services.agents())
     as_of = None if row.as_of is None else past_from(row.as_of, services.now())
-    return RowQuestion(origin, as_of, row.fetch, row.max_age, row.wait, caller_of(request.scope))
+    return RowQuestion(origin, as_of, row.fetch, row.max_age, row.wait, caller_of(request.scope).id)
 
 
 def _encode(row: BundleRow) -> bytes:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
+from app.api.caller import caller_of
 from app.api.disconnect import while_connected
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
@@ -43,7 +44,7 @@ async def changes(
     again, and use `after=0`. 503 means that the store is unavailable, or that too many requests wait. An answer without
     changes may come before `wait` is over, when the process that waits is stopped: ask again.
     """
-    reading = services_of(request).change_polls.read(request.scope, _position_from(after), limit, wait)
+    reading = services_of(request).change_polls.read(caller_of(request.scope), _position_from(after), limit, wait)
     try:
         found = await while_connected(request.receive, reading)
     except ChangesMissed as error:

@@ -14,9 +14,9 @@ from fastapi import Request, Response
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from app.api.answers.serialize import notes_out
+from app.api.caller import caller_of
 from app.api.disconnect import while_connected
 from app.api.json_bodies import RequestModel
-from app.api.middleware.auth import charge_on_credit
 from app.api.problems import Problem, bad_value, documented
 from app.api.questions import asking
 from app.api.routing import api_router
@@ -166,7 +166,7 @@ async def _read(request: Request, question: Question) -> SitePage:
     with sites.admitted(caller):
         bounds = ReadBounds(HTML_LIMIT, question.target.origin.port, caller, deadline)
         page = await while_connected(request.receive, sites.read(question.target, bounds))
-    charge_on_credit(request.scope, 1)
+    caller_of(request.scope).charge_on_credit(1)
     return page
 
 

@@ -4,26 +4,25 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
-from starlette.types import Scope
 
+from app.api import signatures
 from app.api.answers.http_caching import NO_STORE
 from app.api.answers.schema import AnswerOut
+from app.api.caller import Caller, caller_of
 from app.api.item_results import encode_result, holding
 from app.api.json_array import array_response
 from app.api.json_bodies import JsonInteger, RequestModel, body_of, validated
 from app.api.middleware.answer_room import held_answers
-from app.api.middleware.auth import caller_of, charge, is_operator, keys_required
 from app.api.problems import bad_value, documented
 from app.api.questions import asking, read_all, read_item
 from app.api.routes.batch import ITEMS, FailedOut, few
 from app.api.routing import DirectRoute, api_router, body_schema, query_of
-from app.api.services import services_of
-from app.api.signatures import Signatures
+from app.api.services import Services, services_of
 from app.decisions.question import Asking, QuestionNowIn, UrlText, target_from
 from app.edge.facts import PAGE_CHARS, PRICE_CHARS
 from app.loop.work_turns import YieldBudget
@@ -73,12 +72,12 @@ class PermitIn(QuestionNowIn):
         ),
     )
 
-    def request(self, asking: Asking, asker: "_Asker", signatures: Signatures) -> PermitRequest:
+    def request(self, asking: Asking, caller: Caller, services: Services) -> PermitRequest:
         """The question, and the slot that it needs. Raises BadQuestion, and Problem if the caller may not sign."""
         question, sign = self.question(asking), None
         if self.sign or self.accept_signature is not None:
-            question, sign = signatures.prepare(question, self.url, self.accept_signature)
-        return PermitRequest(question, asker.caller(self.caller), self.cost, self.max_wait, sign)
+            question, sign = signatures.prepare(question, self.url, self.accept_signature, caller, services)
+        return PermitRequest(question, _name_of(caller, self.caller), self.cost, self.max_wait, sign)
 
 
 class PermitsIn(RequestModel):
@@ -219,7 +218,7 @@ async def permits(request: Request) -> Response:
     read = _reader(request)
 
     async def answered(budget: YieldBudget) -> Iterator[bytes]:
-        charge(request, len(items) - 1)
+        caller_of(request.scope).charge(len(items) - 1)
         services = services_of(request)
         encode = holding(services.encoder.encode, held_answers(request.scope))
         results = await services.permits.request_batch(read_all(items, read), encode, budget)
@@ -263,7 +262,7 @@ async def outcomes(request: Request) -> Response:
         return _report(request, body.permit, body)
 
     async def reported(budget: YieldBudget) -> Iterator[bytes]:
-        charge(request, len(items) - 1)
+        caller_of(request.scope).charge(len(items) - 1)
         results = await services_of(request).permits.report_batch(read_all(items, read), budget)
         return (encode_result(results[number], _outcome_out) for number in range(len(items)))
 
@@ -272,8 +271,8 @@ async def outcomes(request: Request) -> Response:
 
 def _reader(request: Request) -> Callable[[object], PermitRequest]:
     """Reads what a caller asks for. Raises Problem and BadQuestion."""
-    asks, asker, signatures = asking(request), _Asker.of(request.scope), Signatures.of(request)
-    return lambda item: read_item(PermitIn, item).request(asks, asker, signatures)
+    asks, caller, services = asking(request), caller_of(request.scope), services_of(request)
+    return lambda item: read_item(PermitIn, item).request(asks, caller, services)
 
 
 def _json(content: bytes) -> Response:
@@ -294,7 +293,8 @@ def _report(request: Request, permit: str, body: OutcomeIn) -> Report:
     except BadPermit as error:
         raise bad_value("permit", permit, str(error)) from None
     seconds = retry_after(body.retry_after, services.now())
-    reporter = None if is_operator(request) else _Asker.of(request.scope).id
+    caller = caller_of(request.scope)
+    reporter = None if caller.is_operator else _id_of(caller)
     price, page = _price(body, slot)
     return Report(slot, Outcome(body.status, seconds, body.elapsed, body.released, reporter, price, page))
 
@@ -315,19 +315,15 @@ def _price(body: OutcomeIn, slot: SlotRef) -> tuple[str, str]:
     return body.price, target.url if len(target.url) <= PAGE_CHARS else ""
 
 
-class _Asker(NamedTuple):
-    """`caller_of` the request, as slots name it. `shares`: slots are shared between keys."""
+def _id_of(caller: Caller) -> str:
+    """The id of a caller as slots name it."""
+    return _BAD_IN_CALLER.sub("-", caller.id)[:64] or "-"
 
-    id: str
-    shares: bool
 
-    @classmethod
-    def of(cls, scope: Scope) -> "_Asker":
-        return cls(_BAD_IN_CALLER.sub("-", caller_of(scope))[:64] or "-", keys_required(scope))
-
-    def caller(self, name: str | None) -> str:
-        """The caller of that name, as SlotRequest has it; neither a key's id nor a name has a slash."""
-        return f"{self.id}/{name or self.id}" if self.shares else name or self.id
+def _name_of(caller: Caller, name: str | None) -> str:
+    """The caller of a slot, as SlotRequest has it; neither a key's id nor a name has a slash."""
+    own = _id_of(caller)
+    return f"{own}/{name or own}" if caller.keys_required else name or own
 
 
 def _outcome_out(result: Reported) -> bytes:

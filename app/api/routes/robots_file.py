@@ -9,8 +9,9 @@ from pydantic_core import to_json
 from app.api.answers.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
 from app.api.answers.http_caching import NO_STORE
 from app.api.answers.serialize import robots_out
+from app.api.caller import caller_of
 from app.api.json_bodies import SMALL_BODY, in_parser
-from app.api.middleware.auth import admin, caller_of, ingest
+from app.api.middleware.auth import admin, ingest
 from app.api.parameters import MaxAge, OriginUrl, Profile, Wait, file_origin_from
 from app.api.problems import Problem, documented
 from app.api.routes import raw_file
@@ -69,7 +70,7 @@ async def robots(
     reader = None if agent is None else agent_from(agent, known)
     origin = file_origin_from(url, profile, known, reader)
     reads = dialect_from(dialect, reader or ANY_AGENT)
-    file = await services.decider.files.get(origin, max_age=max_age, wait=wait, caller=caller_of(request.scope))
+    file = await services.decider.files.get(origin, max_age=max_age, wait=wait, caller=caller_of(request.scope).id)
     if as_ == "text" and file.robots is None:
         raise _no_file(origin, file)
     tag = services.caching.tags.of_file(request.scope["query_string"], file)
@@ -112,7 +113,7 @@ async def refresh(request: Request, url: OriginUrl, profile: Profile = None) -> 
     """
     services = services_of(request)
     origin = file_origin_from(url, profile, services.agents())
-    return facts_out(origin, await services.decider.files.refresh(origin, caller_of(request.scope)))
+    return facts_out(origin, await services.decider.files.refresh(origin, caller_of(request.scope).id))
 
 
 @router.put("/v1/robots", responses={**documented(403, 413, 422, 503)})

@@ -6,8 +6,8 @@ from pydantic import BaseModel, Field
 
 from app.api.answers.schema import VERSION_TEXT, RobotsOut
 from app.api.answers.serialize import robots_out
+from app.api.caller import caller_of
 from app.api.disconnect import while_connected
-from app.api.middleware.auth import caller_of, charge_on_credit
 from app.api.parameters import OriginUrl, Wait
 from app.api.problems import documented
 from app.api.routing import api_router
@@ -62,7 +62,7 @@ async def sitemaps(request: Request, url: OriginUrl, wait: Wait = WAIT) -> Respo
     """
     services = services_of(request)
     caller, origin = caller_of(request.scope), target_from(url).origin
-    file = await services.decider.files.get(origin, wait=wait, caller=caller)
+    file = await services.decider.files.get(origin, wait=wait, caller=caller.id)
     named = () if file.robots is None else file.robots.sitemaps
 
     async def parse(text: SitemapText) -> Sitemap:
@@ -71,10 +71,10 @@ async def sitemaps(request: Request, url: OriginUrl, wait: Wait = WAIT) -> Respo
         except TooMuchWork as error:
             return Sitemap([], wrong=f"{error.limit}.")
 
-    with services.sites.admitted(caller):
-        work = read_sitemaps(origin, named, services.sites, parse, caller)
+    with services.sites.admitted(caller.id):
+        work = read_sitemaps(origin, named, services.sites, parse, caller.id)
         found = await while_connected(request.receive, work)
-    charge_on_credit(request.scope, len(found.sitemaps))
+    caller.charge_on_credit(len(found.sitemaps))
     answer = {
         **found._asdict(),
         "sitemaps": [it._asdict() for it in found.sitemaps],

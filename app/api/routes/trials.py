@@ -9,9 +9,9 @@ from typing import NamedTuple
 from fastapi import Request, Response
 from pydantic import ConfigDict, Field
 
+from app.api.caller import caller_of
 from app.api.json_bodies import in_parser
 from app.api.problems import Problem, documented, unexpected
-from app.api.questions import caller_policy
 from app.api.routing import api_router
 from app.api.services import services_of
 from app.api.trials.observation import SentFile, bad_file
@@ -111,7 +111,7 @@ async def test(request: Request, test: TrialIn) -> Response:
     """
     services = services_of(request)
     conditions = Conditions(services.agents(), services.now(), services.models, services.forbidden)
-    body, policy = test.body(), test.policy(caller_policy(request))
+    body, policy = test.body(), test.policy(caller_of(request.scope).policy(services.policy))
     trial = await in_parser(len(test.urls) + len(test.agents) > FEW_NAMES, read, test, body, conditions, policy)
     gzipped = _takes_gzip(request)
     work = partial(trial_json, gzipped=gzipped)
