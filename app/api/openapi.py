@@ -14,12 +14,9 @@ from fastapi.openapi.utils import get_openapi
 from app.api.answers.schema import ProblemOut, RefusalOut
 from app.api.problem_types import PROBLEMS
 from app.api.problems import MEDIA_TYPE, documented
-from app.api.routes.batch import BatchIn
-from app.api.routes.bundle import BundleRowOut, RowIn
-from app.api.routes.permits import OutcomeIn, OutcomesIn, PermitIn, PermitsIn, ReportIn
-from app.api.routing import REFERENCE, reference
-from app.api.schemas.history import FileChangeOut
-from app.decisions.question import QuestionIn
+
+REFERENCE = "#/components/schemas/{model}"
+"""Where the document has the schema of a model."""
 
 DOCUMENT_PATH = "/openapi.json"
 
@@ -90,15 +87,10 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas: dict[str, Any] = document["components"]["schemas"]
     for problem in (ProblemOut, RefusalOut):
         schemas[problem.__name__] = _problem_schema(problem)
-    bodies = (BatchIn, QuestionIn, PermitIn, PermitsIn, OutcomeIn, OutcomesIn, ReportIn, RowIn)
-    for model in (*bodies, FileChangeOut, BundleRowOut):
-        # FastAPI does not see them.
-        schema = model.model_json_schema(ref_template=REFERENCE)
-        for name, member in {**schema.pop("$defs", {}), model.__name__: schema}.items():
-            schemas.setdefault(name, member)
-    for batch, item in ((BatchIn, QuestionIn), (PermitsIn, PermitIn), (OutcomesIn, ReportIn)):
+    for batch in ("BatchIn", "PermitsIn", "OutcomesIn"):
         # pydantic repeats the model of items that it does not validate.
-        schemas[batch.__name__]["properties"]["items"]["items"] = reference(item)
+        items = schemas[batch]["properties"]["items"]
+        items["items"] = {"$ref": REFERENCE.format(model=items["items"]["title"])}
     document["components"]["securitySchemes"] = SECURITY
     # For the whole document: generated functions of an operation of its own security take no client without a key.
     document["security"] = [{}, *({scheme: []} for scheme in SECURITY)]

@@ -1,19 +1,17 @@
 """The routes of the API: what they refuse, how their bodies are parsed, and which ones FastAPI only documents."""
 
 from collections.abc import Callable, Collection, Coroutine, Iterator
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from yarl import URL
 
 from app.api.json_bodies import body_of, require_json
 from app.api.problems import repeated_parameter, unknown_parameter
-
-REFERENCE = "#/components/schemas/{model}"
-"""Where the OpenAPI document has the schema of a model."""
 
 _SEVERAL = ("agent", "purpose")
 """The parameters that may be repeated."""
@@ -66,7 +64,7 @@ class CheckedRoute(APIRoute):
 
 
 class DirectRoute(APIRoute):
-    """A route whose endpoint takes the Request alone and reads it itself.
+    """A route whose endpoint takes the Request, and the parameters of its path, and reads the rest itself.
 
     FastAPI documents it. `DirectRoutes`, before FastAPI's router, calls it.
     """
@@ -90,27 +88,13 @@ def api_router(tag: str, route_class: type[APIRoute] = CheckedRoute) -> APIRoute
     )
 
 
-def parameters_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The members of a model as query parameters of a DirectRoute, for the OpenAPI document."""
-    schema = model.model_json_schema()
-    required = schema.get("required", ())
-    return {
-        "parameters": [
-            {"name": name, "in": "query", "required": name in required, "schema": it, "description": it["description"]}
-            for name, it in schema["properties"].items()
-        ]
-    }
+def documented_as(model: type[BaseModel], place: FieldInfo | None = None) -> Any:
+    """A dependency by which FastAPI documents what a DirectRoute reads itself, from its query or another `place`."""
 
+    def read(value: Annotated[model, place or Query()]) -> None:  # type: ignore[valid-type]
+        """Is not called."""
 
-def body_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The body of a DirectRoute for the OpenAPI document. `openapi` adds the model."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": reference(model)}}}}
-
-
-def reference(*models: type[BaseModel]) -> dict[str, Any]:
-    """The schema of one of the models in the OpenAPI document."""
-    found = [{"$ref": REFERENCE.format(model=model.__name__)} for model in models]
-    return found[0] if len(found) == 1 else {"anyOf": found}
+    return Depends(read)
 
 
 def operation_id(route: APIRoute) -> str:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Generic
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.caller import Caller, caller_of
@@ -46,6 +46,12 @@ def has_lines(scope: Scope) -> bool:
     """Whether the request's body is a stream of lines."""
     content_type: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
     return content_type.partition(b";")[0].strip().lower() == LINES.encode()
+
+
+class JsonLines(JSONResponse):
+    """The response class of a route for the OpenAPI document: each line has its response model."""
+
+    media_type = LINES
 
 
 class Lines:

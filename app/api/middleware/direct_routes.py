@@ -12,8 +12,8 @@ from app.api import problems
 class DirectRoutes:
     """Calls the endpoints of `routes`, as the router would; all other requests go to the router.
 
-    Their endpoints take the Request alone, and their responses say how they may be cached. Nothing is read or decided
-    here.
+    Their endpoints take the Request and the parameters of the path, and their responses say how they may be cached.
+    Nothing is read or decided here.
     """
 
     def __init__(self, app: ASGIApp, routes: Iterable[Route]) -> None:
@@ -34,7 +34,7 @@ class DirectRoutes:
         scope["route"] = route
         request = Request(scope, receive)
         try:
-            response = await route.endpoint(request)
+            response = await route.endpoint(request, **request.path_params)
         except problems.HANDLED as error:
             response = await problems.answer(request, error)
         await response(scope, receive, send)

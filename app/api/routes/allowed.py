@@ -9,7 +9,7 @@ from app.api.answers.http_caching import NO_STORE
 from app.api.answers.schema import AnswerOut
 from app.api.problems import documented
 from app.api.questions import asking, read_query
-from app.api.routing import DirectRoute, api_router, parameters_of
+from app.api.routing import DirectRoute, api_router, documented_as
 from app.api.services import services_of
 from app.decisions.question import QuestionIn
 
@@ -29,7 +29,7 @@ router = api_router("decisions", DirectRoute)
     ALLOWED_PATH,
     response_model=AnswerOut,
     responses={**NOT_MODIFIED, **documented(404, 422, 503)},
-    openapi_extra=parameters_of(AllowedQuery),
+    dependencies=[documented_as(AllowedQuery)],
 )
 async def allowed(request: Request) -> Response:
     """Decide whether `agent` may fetch `url` now: what decided, and how fast it may fetch."""

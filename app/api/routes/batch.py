@@ -4,7 +4,7 @@ from collections.abc import Callable, Sized
 from functools import partial
 from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Body, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.api.answers.schema import AnswerOut, ProblemOut, SelectedOut
@@ -16,7 +16,7 @@ from app.api.middleware.answer_room import held_answers
 from app.api.problems import Problem, documented
 from app.api.questions import asking, question_of, read_all
 from app.api.routes.allowed import ALLOWED_PATH
-from app.api.routing import DirectRoute, api_router, body_schema, parameters_of, query_of
+from app.api.routing import DirectRoute, api_router, documented_as, query_of
 from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines, has_lines
 from app.decisions.answer_all import Answering, answer_all
@@ -68,7 +68,7 @@ class BatchOut(BaseModel):
     response_model=BatchOut,
     responses={**documented(413, 422)},
     # Of a body and an answer of two media types, generated clients make types that fit neither: lines are in the text.
-    openapi_extra=parameters_of(BatchQuery) | body_schema(BatchIn),
+    dependencies=[documented_as(BatchQuery), documented_as(BatchIn, Body())],
 )
 async def batch(request: Request) -> Response:
     """Answer every item as `GET /v1/allowed` would. A bad item fails alone, with a problem in its place.

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from functools import partial
 
-from fastapi import Request, Response
+from fastapi import Body, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.answers.schema import VERSION_TEXT
@@ -13,9 +13,9 @@ from app.api.parameters import file_origin_from
 from app.api.problems import Problem, documented
 from app.api.questions import read_item
 from app.api.routes.batch import FailedOut
-from app.api.routing import DirectRoute, api_router, query_of, reference
+from app.api.routing import DirectRoute, api_router, documented_as, query_of
 from app.api.services import services_of
-from app.api.stream import LINES, AnswerLines, has_lines
+from app.api.stream import LINES, AnswerLines, JsonLines, has_lines
 from app.decisions.answer_all import OriginTasks
 from app.decisions.bundle_rows import ROW_WAIT, BundleRow, BundleRows, RowQuestion
 from app.decisions.question import MAX_AGE_TEXT, InstantText, MaxAge, UrlText, Wait, past_from
@@ -64,17 +64,12 @@ class BundleRowOut(BaseModel):
     body: str | None = Field(description="The file in base64; null if the fetch brought none.")
 
 
-_LINES_IN = {"required": True, "content": {LINES: {"schema": reference(RowIn)}}}
-
-
 @router.post(
     BUNDLE_PATH,
-    response_model=None,
-    responses={
-        200: {"content": {LINES: {"schema": reference(BundleRowOut, FailedOut)}}},
-        **documented(413, 415, 422),
-    },
-    openapi_extra={"requestBody": _LINES_IN},
+    response_model=BundleRowOut | FailedOut,
+    response_class=JsonLines,
+    responses={**documented(413, 415, 422)},
+    dependencies=[documented_as(RowIn, Body(media_type=LINES))],
 )
 async def bundle(request: Request) -> Response:
     """Send a row for each line of the request, in order: the robots.txt of an origin, now or `as_of`.

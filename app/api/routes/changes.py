@@ -10,7 +10,7 @@ from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
 from app.api.schemas.history import FileChangeOut
 from app.api.services import services_of
-from app.api.stream import LINES
+from app.api.stream import LINES, JsonLines
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, Since, read_id
 from robots_core.dates import END_OF_TIME
 from robots_core.times import instant, read_instant
@@ -23,11 +23,9 @@ router = api_router("files")
 
 @router.get(
     "/v1/changes",
-    response_class=Response,
-    responses={
-        200: {"content": {LINES: {"schema": {"$ref": "#/components/schemas/FileChangeOut"}}}},
-        **documented(410, 422, 503),
-    },
+    response_model=FileChangeOut,
+    response_class=JsonLines,
+    responses={**documented(410, 422, 503)},
 )
 async def changes(
     request: Request,

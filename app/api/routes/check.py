@@ -16,7 +16,7 @@ from app.api.answers.serialize import refusal_out, rule_out
 from app.api.answers.summary import summary
 from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
 from app.api.questions import asking, read_query
-from app.api.routing import DirectRoute, api_router, parameters_of
+from app.api.routing import DirectRoute, api_router, documented_as
 from app.api.services import services_of
 from app.decisions.evaluate import Decision
 from app.decisions.question import AGENT_TEXT, URL_TEXT, Agents, QuestionIn, UrlText
@@ -104,7 +104,8 @@ def _described(text: str, **more: str) -> dict[str, Any]:
 @router.get(
     CHECK_PATH,
     status_code=_ALLOWED,
-    openapi_extra={"parameters": [*parameters_of(CheckQuery)["parameters"], _ORIGINAL_URL]},
+    dependencies=[documented_as(CheckQuery)],
+    openapi_extra={"parameters": [_ORIGINAL_URL]},
     responses={
         **documented(404, 422),
         _ALLOWED: _described("Allow."),

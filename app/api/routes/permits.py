@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
-from fastapi import Request, Response
+from fastapi import Body, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.api import signatures
@@ -21,7 +21,7 @@ from app.api.middleware.answer_room import held_answers
 from app.api.problems import bad_value, documented
 from app.api.questions import asking, read_all, read_item
 from app.api.routes.batch import ITEMS, FailedOut, few
-from app.api.routing import DirectRoute, api_router, body_schema, query_of
+from app.api.routing import DirectRoute, api_router, documented_as, query_of
 from app.api.services import Services, services_of
 from app.decisions.question import Asking, QuestionNowIn, UrlText, target_from
 from app.edge.facts import PAGE_CHARS, PRICE_CHARS
@@ -184,14 +184,12 @@ class OutcomesOut(BaseModel):
 
 _BAD_IN_CALLER = re.compile(r"[^A-Za-z0-9._@-]")
 
-_PERMIT = {"name": "permit", "in": "path", "required": True, "schema": {"type": "string", "title": "Permit"}}
-
 
 @router.post(
     PERMITS_PATH,
     response_model=PermitOut,
     responses={**documented(403, 413, 422, 503)},
-    openapi_extra=body_schema(PermitIn),
+    dependencies=[documented_as(PermitIn, Body())],
 )
 async def permit(request: Request) -> Response:
     """Answer as `GET /v1/allowed` does, and if the verdict is allow, reserve the agent's next slot at the origin.
@@ -208,7 +206,7 @@ async def permit(request: Request) -> Response:
     PERMITS_PATH + "/batch",
     response_model=PermitsOut,
     responses={**documented(413, 422, 503)},
-    openapi_extra=body_schema(PermitsIn),
+    dependencies=[documented_as(PermitsIn, Body())],
 )
 async def permits(request: Request) -> Response:
     """Answer every item as `POST /v1/permits` would. A bad item fails alone, with a problem in its place."""
@@ -231,9 +229,9 @@ async def permits(request: Request) -> Response:
     PERMITS_PATH + "/{permit}/outcome",
     response_model=OutcomeOut,
     responses={**documented(413, 422)},
-    openapi_extra={"parameters": [_PERMIT], **body_schema(OutcomeIn)},
+    dependencies=[documented_as(OutcomeIn, Body())],
 )
-async def outcome(request: Request) -> Response:
+async def outcome(request: Request, permit: str) -> Response:
     """Report the outcome of a slot: it was not used, or the page answered. A 429 or 503 makes the fleet back off.
 
     One reporter (an API key, or without keys an address) can make the fleet back off for at most 10 minutes. A longer
@@ -241,7 +239,7 @@ async def outcome(request: Request) -> Response:
     """
     query_of(request, ())
     body = validated(OutcomeIn, await body_of(request))
-    report = _report(request, request.path_params["permit"], body)
+    report = _report(request, permit, body)
     return _json(_outcome_out(await services_of(request).permits.report(report)))
 
 
@@ -249,7 +247,7 @@ async def outcome(request: Request) -> Response:
     PERMITS_PATH + "/outcomes",
     response_model=OutcomesOut,
     responses={**documented(413, 422, 503)},
-    openapi_extra=body_schema(OutcomesIn),
+    dependencies=[documented_as(OutcomesIn, Body())],
 )
 async def outcomes(request: Request) -> Response:
     """Report the outcomes of several slots, each as `POST /v1/permits/{permit}/outcome` takes it, with its `permit`."""
