@@ -30,7 +30,7 @@ EXPRESSIONS = {
     "robots_core.meta_tags:_SCRIPT_MARK": "findall",
     "robots_core.meta_tags:_TAG": "match",
     "robots_core.meta_tags:_TEXT_END": "findall",
-    "app.api.middleware.loopback_host:_HOST": "fullmatch",
+    "app.api.middleware.other_sites:_HOST": "fullmatch",
     "app.api.routes.history:_ID": "fullmatch",
     "app.api.middleware.access_log:_REQUEST_ID_PATTERN": "fullmatch",
     "app.api.middleware.access_log:_TRACEPARENT_PATTERN": "fullmatch",

@@ -84,7 +84,7 @@ def api_router(tag: str, route_class: type[APIRoute] = CheckedRoute) -> APIRoute
         tags=[tag],
         route_class=route_class,
         generate_unique_id_function=operation_id,
-        strict_content_type=False,  # JSON without a Content-Type is taken; same_origin refuses other sites' pages
+        strict_content_type=False,  # JSON without a Content-Type is taken; other_sites refuses their pages
     )
 
 

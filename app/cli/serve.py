@@ -12,7 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
-from app.api.middleware.loopback_host import is_loopback
+from app.api.middleware.other_sites import is_loopback
 from app.auth.operator_token import FILE_NAME, token_file
 from app.cli.exit_codes import Parser
 from app.cli.listeners import listeners

@@ -13,8 +13,7 @@ from app.api.middleware.auth import KeyCheck
 from app.api.middleware.body_limit import BodyLimit
 from app.api.middleware.direct_routes import DirectRoutes
 from app.api.middleware.head_as_get import HeadAsGet
-from app.api.middleware.loopback_host import LoopbackHostOnly, is_loopback
-from app.api.middleware.same_origin import RefuseCrossSite
+from app.api.middleware.other_sites import RefuseOtherSites, is_loopback
 from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routes.bundle import BUNDLE_PATH
 from app.api.routing import DirectRoute
@@ -37,9 +36,8 @@ def add_middleware(
     app.add_middleware(BodyLimit, streamed=_is_streamed, refused=metrics.request_overloaded)
     app.add_middleware(KeyCheck, keys=keys, quotas=quotas, metrics=metrics, required=keys_required)
     if not keys_required:
-        app.add_middleware(RefuseCrossSite)
-    if not (keys_required or settings.allow_unauthenticated) and is_loopback(settings.host):
-        app.add_middleware(LoopbackHostOnly)
+        loopback_only = is_loopback(settings.host) and not settings.allow_unauthenticated
+        app.add_middleware(RefuseOtherSites, loopback_only=loopback_only)
     log, log_client = settings.access_log, settings.log_client
     app.add_middleware(AccessLog, metrics=metrics, monotonic=time.monotonic, access_log=log, log_client=log_client)
 

@@ -9,7 +9,7 @@ from secrets import token_hex
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.caller import caller_of
-from app.api.problems import unexpected
+from app.api.problems import Problem, unexpected
 from app.observability.logs import REQUEST_ID, TRACE_ID, log_request
 from app.observability.metrics import Metrics
 
@@ -30,7 +30,8 @@ _log = logging.getLogger(__name__)
 
 
 class AccessLog:
-    """The outermost middleware: it sees every answer as it is sent, and every exception that nothing else handles.
+    """The outermost middleware: it sees every answer as it is sent, and answers every exception that nothing else
+    handles, and the problems that other middleware raises.
 
     The request id is the caller's X-Request-ID if that is well-formed, else a new one. The answer carries it, and so
     does every line logged for the request. A line also has the id of the trace: of that which this process records, or
@@ -78,11 +79,13 @@ class AccessLog:
         trace_token = TRACE_ID.set(trace_id) if trace_id is not None and TRACE_ID.get() is None else None
         try:
             await self._app(scope, receive, send_with_id)
-        except Exception:  # noqa: BLE001 - nothing is swallowed: it is logged with its traceback, and answered
-            _log.exception("unexpected error in %s %s", scope["method"], _path(scope))
+        except Exception as error:  # noqa: BLE001 - nothing is swallowed: it is logged with its traceback, and answered
+            problem = error if isinstance(error, Problem) else unexpected(request_id)
+            if problem is not error:
+                _log.exception("unexpected error in %s %s", scope["method"], _path(scope))
             # If the answer has begun, it cannot be replaced: returning early makes the server close the connection.
             if status is None:
-                await unexpected(request_id).response()(scope, receive, send_with_id)
+                await problem.response()(scope, receive, send_with_id)
         finally:
             self._note(scope, status, self._monotonic() - begun, deferred=deferred)
             REQUEST_ID.reset(token)

@@ -71,8 +71,7 @@ class KeyCheck:
             key = self._authenticate(scope["headers"])
         except Problem as problem:
             self._metrics.rejected(problem.slug)
-            await problem.response()(scope, receive, send)
-            return
+            raise
         if key is None:
             await self._app(scope, receive, send)
             return

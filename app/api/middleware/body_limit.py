@@ -54,67 +54,49 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _has_no_body(scope):
             await self._app(scope, receive, send)
-        elif self._streamed(scope):
-            await self._pass_stream(scope, receive, send)
-        else:
-            await self._pass_bounded(scope, receive, send)
-
-    async def _pass_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+            return
+        streamed = self._streamed(scope)
+        now = asyncio.get_running_loop().time
+        deadline = now() + self._seconds
+        held = 0
         more = True
 
-        async def receive_or_end() -> Message:
-            nonlocal more
-            try:
-                async with asyncio.timeout(self._silence if more else None):
-                    message = await receive()
-            except TimeoutError:
-                # End the body rather than the connection: the client still gets its answers.
-                message = {"type": "http.request", "body": b"", "more_body": False}
-            more = message.get("more_body", False)
-            return message
-
-        try:
-            self._room.take(REQUEST_BODY_LIMIT)
-        except Overloaded as error:
-            await problem_of(error).response()(scope, receive, send)
-            return
-        try:
-            await self._app(scope, receive_or_end, send)
-        finally:
-            self._room.give_back(REQUEST_BODY_LIMIT)
-
-    async def _pass_bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared[:20]) > REQUEST_BODY_LIMIT:
-            await _too_large().response()(scope, receive, send)
-            return
-        received = 0
-        more = True
-        deadline = asyncio.get_running_loop().time() + self._seconds
-
-        async def receive_counted() -> Message:
-            nonlocal received, more
-            try:
-                async with asyncio.timeout_at(deadline if more else None):
-                    message = await receive()
-            except TimeoutError:
-                detail = f"The request body did not arrive within {self._seconds:.0f} s."
-                raise Problem(408, "slow-request", detail, {"Connection": "close"}) from None
-            more = message.get("more_body", False)
-            size = len(message.get("body", b""))
-            if received + size > REQUEST_BODY_LIMIT:
-                raise _too_large()
+        def hold(size: int) -> None:
+            nonlocal held
             try:
                 self._room.take(size)
             except Overloaded as error:
                 raise problem_of(error) from None
-            received += size
+            held += size
+
+        async def receive_bounded() -> Message:
+            nonlocal more
+            latest = now() + self._silence if streamed else deadline
+            try:
+                async with asyncio.timeout_at(latest if more else None):
+                    message = await receive()
+            except TimeoutError:
+                if not streamed:
+                    detail = f"The request body did not arrive within {self._seconds:.0f} s."
+                    raise Problem(408, "slow-request", detail, {"Connection": "close"}) from None
+                # End the body rather than the connection: the client still gets its answers.
+                message = {"type": "http.request", "body": b"", "more_body": False}
+            more = message.get("more_body", False)
+            if not streamed:
+                size = len(message.get("body", b""))
+                _check_size(held + size)
+                hold(size)
             return message
 
         try:
-            await self._app(scope, receive_counted, send)
+            if streamed:
+                hold(REQUEST_BODY_LIMIT)
+            else:
+                declared = dict(scope["headers"]).get(b"content-length", b"0")
+                _check_size(int(declared[:20]) if declared.isdigit() else 0)
+            await self._app(scope, receive_bounded, send)
         finally:
-            self._room.give_back(received)
+            self._room.give_back(held)
 
 
 def _has_no_body(scope: Scope) -> bool:
@@ -122,5 +104,7 @@ def _has_no_body(scope: Scope) -> bool:
     return scope["method"] == "GET" and not [name for name, _ in scope["headers"] if name in _FRAMING]
 
 
-def _too_large() -> Problem:
-    return Problem(413, "too-large", f"The request body is larger than {REQUEST_BODY_LIMIT} bytes; send it in parts.")
+def _check_size(size: int) -> None:
+    if size > REQUEST_BODY_LIMIT:
+        detail = f"The request body is larger than {REQUEST_BODY_LIMIT} bytes; send it in parts."
+        raise Problem(413, "too-large", detail)

@@ -1,9 +1,9 @@
 """`POST /v1/indexing`: the indexing rules of a page, from its headers and its markup, joined with robots.txt."""
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 from itertools import chain
@@ -20,7 +20,7 @@ from app.api.json_bodies import RequestModel
 from app.api.problems import Problem, bad_value, documented
 from app.api.questions import asking
 from app.api.routing import api_router
-from app.api.schemas.indexing import IndexingOut, LoadOut, PagePurposeOut, PageReadOut, SourceOut
+from app.api.schemas.indexing import IndexingOut, LoadOut, PageReadOut
 from app.api.services import Services, services_of
 from app.api.sites.reader import ReadBounds, SitePage
 from app.decisions.evaluate import Decision, Question, judge_every_purpose
@@ -47,13 +47,12 @@ from robots_core.purposes.page import (
     TDM_POLICY,
     TDM_RESERVATION,
     PageField,
-    PageSource,
     judge_page,
     tdm_policy,
     unknown_words,
     unread_fields,
 )
-from robots_core.robots.indexing import COUNT_LIMIT, FIELD_NAME, RULES_LIMIT, IndexingSource, effective
+from robots_core.robots.indexing import COUNT_LIMIT, FIELD_NAME, RULES_LIMIT, effective
 from robots_core.times import rfc3339
 
 HTML_LIMIT = 1024 * 1024
@@ -242,45 +241,28 @@ def _answer(
     verdict = None if decision is None else decision.verdict
     tags = [PageField(f"meta {number}", it[0].strip().lower(), it[1]) for number, it in enumerate(metas, 1)]
     fields = [*headers, *tags]
-    found = replace(found, unknown=(*found.unknown, *unknown_words(fields)))
+    found = dataclasses.replace(found, unknown=(*found.unknown, *unknown_words(fields)))
     purposes = judge_page(judge_every_purpose(decision), fields, found.sources)
     joined = join(found, verdict, at, None if decision is None else decision.purposes, unread_fields(fields), tokens)
+    # The members of the model that are named as theirs; those below are read otherwise.
+    named = {it.name: getattr(of, it.name) for of in (found, joined) for it in dataclasses.fields(of)}
     after = found.unavailable_after
-    return IndexingOut(
-        rules=list(found.rules),
-        max_snippet=found.max_snippet,
-        max_image_preview=found.max_image_preview,
-        max_video_preview=found.max_video_preview,
-        unavailable_after=None if after is None else rfc3339(after),
-        sources=list(map(_source_out, found.sources)),
-        at=rfc3339(at),
-        crawl=joined.crawl,
-        index=joined.index,
-        follow=joined.follow,
-        archive=joined.archive,
-        snippet=joined.snippet,
-        decided_by={name: _source_out(source) for name, source in joined.decided_by.items()},
-        implied=list(joined.implied),
-        pending=list(joined.pending),
-        purposes={
-            purpose: PagePurposeOut(state=state, source=None if source is None else _source_out(source))
-            for purpose, (state, source) in purposes.items()
-        },
-        robots_tag=list(map(_source_out, robots_tags(headers, tokens))),
-        tdm_policy=tdm_policy(fields),
-        verdict=None if verdict is None else verdict.permission,
-        reason=None if verdict is None else verdict.reason,
-        version=None if decision is None else decision.version,
-        notes=notes_out([*notes, *joined.notes]) or [],
-    )
+    members = {
+        **named,
+        "unavailable_after": None if after is None else rfc3339(after),
+        "at": rfc3339(at),
+        "purposes": purposes,
+        "robots_tag": list(robots_tags(headers, tokens)),
+        "tdm_policy": tdm_policy(fields),
+        "verdict": None if verdict is None else verdict.permission,
+        "reason": None if verdict is None else verdict.reason,
+        "version": None if decision is None else decision.version,
+        "notes": notes_out([*notes, *joined.notes]) or [],
+    }
+    return IndexingOut.model_validate(members, from_attributes=True)
 
 
 def _check_size(size: int) -> None:
     if size > FIELDS_LIMIT:
         detail = f"The headers and meta tags have more than {FIELDS_LIMIT} characters; send fewer."
         raise Problem(413, "too-large", detail)
-
-
-def _source_out(source: IndexingSource | PageSource) -> SourceOut:
-    line = source.line if isinstance(source, PageSource) else None
-    return SourceOut(where=source.where, agent=source.agent, rule=source.rule, line=line)
