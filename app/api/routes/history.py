@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, Self
 
 from fastapi import Query, Request, Response
 from pydantic_core import to_json
@@ -18,11 +18,12 @@ from app.api.services import Services, services_of
 from app.cache.freshness import known_at
 from app.decisions.cached_files import NoVersion
 from app.decisions.question import DialectName, agent_from, dialect_named
+from app.history.reader import PastVersions
 from app.history.versions import History, Version, version_at
+from app.loop.work_turns import YieldBudget
 from robots_core.diff.as_json import changes_json
 from robots_core.origin import Origin
-from robots_core.robots.access import Access, Successful
-from robots_core.robots.dialects import Dialect
+from robots_core.robots.access import Successful
 from robots_core.times import instant, read_instant
 
 router = api_router("files")
@@ -56,11 +57,17 @@ async def history(
         raise bad_value("version", None, "as=text needs a version; send the id of one.")
     if version is not None and _ID.fullmatch(version) is None:
         raise bad_value("version", version, f"{version[:100]!r} is not a version id; send 8 to 64 hex digits.")
-    versions = await services.history.read(origin)
+    versions = await _Versions.of(services, origin)
     if version is None:
-        return await _all(services, origin, versions)
-    found = await _with_end(services, origin, versions, await _find(services, origin, versions, version))
-    return _raw(origin, found) if as_ == "text" else _one(origin, found)
+        return _json(origin, await _all(versions, await services.turns.first()))
+    found = await versions.with_end(await versions.find(version))
+    access = found.snapshot.access
+    if as_ == "text":
+        if not isinstance(access, Successful):
+            raise Problem(404, "no-file", f"The version {found.version.id} of {origin.robots_url} is not a file.")
+        return raw_file.answer(access.body)
+    text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
+    return _json(origin, [version_out(origin, found, text).model_dump(by_alias=True)])
 
 
 @router.get("/v1/robots/diff", response_model=DiffOut, responses={**documented(404, 422, 503)})
@@ -86,17 +93,17 @@ async def diff(
     origin = _origin(services, url, agent, profile)
     reads = dialect_named(dialect)
     wanted_after, wanted_before = _wanted(to, "to"), _wanted(from_, "from")
-    versions = await services.history.read(origin)
-    find = partial(_find, services, origin, versions)
-    if not versions and wanted_after is None:
-        raise NoVersion(origin, services.now(), None)
-    after = versions[-1] if wanted_after is None else await find(wanted_after)
-    if wanted_before is None:
-        before = await _before(services, origin, versions, after)
-    else:
-        before = await find(wanted_before)
-    sides = [await _with_end(services, origin, versions, version) for version in (before, after)]
-    return await _difference(request, origin, reads, *sides)
+    versions = await _Versions.of(services, origin)
+    after = versions.current(services.now()) if wanted_after is None else await versions.find(wanted_after)
+    before = await (versions.before(after) if wanted_before is None else versions.find(wanted_before))
+    sides = await versions.with_end(before), await versions.with_end(after)
+    accesses = [side.snapshot.access for side in sides]
+    size = sum(len(access.body) for access in accesses if isinstance(access, Successful))
+    work = partial(changes_json, forbidden=services.forbidden)
+    found = await services.long_work.run(request, size, work, *accesses, reads.name)
+    older, newer = (_listed(origin, side) for side in sides)
+    head = to_json({"url": origin.robots_url, "dialect": reads.name, "from": older, "to": newer})
+    return Response(head[:-1] + b"," + found[1:], media_type="application/json")
 
 
 def _origin(services: Services, url: str, agent: Sequence[str] | None, profile: str | None) -> Origin:
@@ -114,106 +121,93 @@ def _wanted(text: str | None, parameter: str) -> str | datetime | None:
     return at
 
 
-async def _find(services: Services, origin: Origin, versions: History, wanted: str | datetime) -> Version:
-    """The newest version whose digest begins with these digits, or that of an instant; from the archive if need be."""
-    if isinstance(wanted, datetime):
-        at = wanted.timestamp()
-        found = version_at(versions, at) or await services.history.archived(origin).at(at)
+class _Versions(NamedTuple):
+    """The stored versions of an origin's file, the oldest first, and those of its archive."""
+
+    origin: Origin
+    stored: History
+    archived: PastVersions
+
+    @classmethod
+    async def of(cls, services: Services, origin: Origin) -> Self:
+        """Read the stored ones."""
+        return cls(origin, await services.history.read(origin), services.history.archived(origin))
+
+    def current(self, now: datetime) -> Version:
+        """The last one. Raises NoVersion."""
+        if not self.stored:
+            raise NoVersion(self.origin, now, None)
+        return self.stored[-1]
+
+    async def find(self, wanted: str | datetime) -> Version:
+        """The newest version whose digest begins with these digits, or that of an instant; the archive's if need be."""
+        if isinstance(wanted, datetime):
+            at = wanted.timestamp()
+            found = version_at(self.stored, at) or await self.archived.at(at)
+            if found is None:
+                raise NoVersion(self.origin, wanted, self.stored[0].first_seen if self.stored else None)
+            return found
+        found = next((version for version in reversed(self.stored) if version.digest.hex().startswith(wanted)), None)
+        found = found or await self.archived.by_id(wanted)
         if found is None:
-            raise NoVersion(origin, wanted, versions[0].first_seen if versions else None)
+            raise _no_version(f"No stored version of {self.origin.robots_url} has the id {wanted}.")
         return found
-    found = next((version for version in reversed(versions) if version.digest.hex().startswith(wanted)), None)
-    found = found or await services.history.archived(origin).by_id(wanted)
-    if found is None:
-        raise Problem(404, "no-version", f"No stored version of {origin.robots_url} has the id {wanted}.")
-    return found
+
+    async def before(self, version: Version) -> Version:
+        """The version before this one."""
+        index = self.stored.index(version) if version in self.stored else 0
+        found = self.stored[index - 1] if index else (await self.archived.around(version))[0]
+        if found is None:
+            since = instant(version.first_seen)
+            raise _no_version(f"No version of {self.origin.robots_url} is stored before that of {since}.")
+        return found
+
+    async def with_end(self, version: Version) -> ReadVersion:
+        """The version with its file, and when the next one began. Raises Problem if it cannot be read."""
+        if version in self.stored:
+            found = self.read(self.stored.index(version))
+        else:
+            _, following = await self.archived.around(version)
+            begun = [it.first_seen for it in self.stored if it.first_seen > version.first_seen]
+            found = _read(version, min(begun if following is None else [following, *begun], default=None))
+        if found is None:
+            since = instant(version.first_seen)
+            raise _no_version(f"The stored version of {self.origin.robots_url} from {since} is unreadable.")
+        return found
+
+    def read(self, index: int) -> ReadVersion | None:
+        """A stored version with its file, None if it cannot be read."""
+        version, *later = self.stored[index : index + 2]
+        return _read(version, later[0].first_seen if later else None)
 
 
-async def _before(services: Services, origin: Origin, versions: History, version: Version) -> Version:
-    index = versions.index(version) if version in versions else 0
-    if index:
-        return versions[index - 1]
-    found, _ = await services.history.archived(origin).around(version)
-    if found is None:
-        detail = f"No version of {origin.robots_url} is stored before that of {instant(version.first_seen)}."
-        raise Problem(404, "no-version", detail)
-    return found
+def _no_version(detail: str) -> Problem:
+    return Problem(404, "no-version", detail)
 
 
-async def _with_end(services: Services, origin: Origin, versions: History, version: Version) -> ReadVersion:
-    """The version with its file, and when the next one began. Raises Problem if it cannot be read."""
-    if version in versions:
-        found = _read(versions, versions.index(version))
-    else:
-        _, following = await services.history.archived(origin).around(version)
-        begun = [it.first_seen for it in versions if it.first_seen > version.first_seen]
-        until = min(begun if following is None else [following, *begun], default=None)
-        found = _read_one(version, until)
-    if found is None:
-        detail = f"The stored version of {origin.robots_url} from {instant(version.first_seen)} is unreadable."
-        raise Problem(404, "no-version", detail)
-    return found
-
-
-def _read(versions: History, index: int) -> ReadVersion | None:
-    until = versions[index + 1].first_seen if index + 1 < len(versions) else None
-    return _read_one(versions[index], until)
-
-
-def _read_one(version: Version, until: int | None) -> ReadVersion | None:
+def _read(version: Version, until: int | None) -> ReadVersion | None:
     """The version as it began: of failures, the first."""
     snapshot = version.read()
     return None if snapshot is None else ReadVersion(version, known_at(snapshot, version.first_seen), until)
 
 
-async def _all(services: Services, origin: Origin, versions: History) -> Response:
-    """The JSON of HistoryOut; each version is read, which takes some milliseconds for a large one."""
-    budget = await services.turns.first()
-    listed: list[dict[str, object]] = []
-    for index in reversed(range(len(versions))):
-        found = _read(versions, index)
+async def _all(versions: _Versions, budget: YieldBudget) -> Sequence[Mapping[str, object]]:
+    """The versions, newest first; each is read, which takes some milliseconds for a large one."""
+    listed: list[Mapping[str, object]] = []
+    for index in reversed(range(len(versions.stored))):
+        found = versions.read(index)
         if found is not None:
-            listed.append(_listed(origin, found))
+            listed.append(_listed(versions.origin, found))
         if budget.is_over():
             await budget.next()
-    return _versions(origin, listed)
+    return listed
 
 
-def _one(origin: Origin, found: ReadVersion) -> Response:
-    access = found.snapshot.access
-    text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
-    return _versions(origin, [version_out(origin, found, text).model_dump(by_alias=True)])
-
-
-def _versions(origin: Origin, listed: Sequence[Mapping[str, object]]) -> Response:
+def _json(origin: Origin, versions: Sequence[Mapping[str, object]]) -> Response:
     """The JSON of HistoryOut."""
-    return Response(to_json({"url": origin.robots_url, "versions": listed}), media_type="application/json")
+    return Response(to_json({"url": origin.robots_url, "versions": versions}), media_type="application/json")
 
 
-def _raw(origin: Origin, found: ReadVersion) -> Response:
-    access = found.snapshot.access
-    if not isinstance(access, Successful):
-        raise Problem(404, "no-file", f"The version {found.version.id} of {origin.robots_url} is not a file.")
-    return raw_file.answer(access.body)
-
-
-async def _difference(
-    request: Request, origin: Origin, dialect: Dialect, before: ReadVersion, after: ReadVersion
-) -> Response:
-    """The JSON of DiffOut."""
-    services = services_of(request)
-    accesses = before.snapshot.access, after.snapshot.access
-    work = partial(changes_json, forbidden=services.forbidden)
-    found = await services.long_work.run(request, sum(map(_size, accesses)), work, *accesses, dialect.name)
-    sides = {"from": _listed(origin, before), "to": _listed(origin, after)}
-    head = to_json({"url": origin.robots_url, "dialect": dialect.name, **sides})
-    return Response(head[:-1] + b"," + found[1:], media_type="application/json")
-
-
-def _listed(origin: Origin, found: ReadVersion) -> dict[str, object]:
+def _listed(origin: Origin, found: ReadVersion) -> Mapping[str, object]:
     """The members of VersionOut without its text."""
     return version_out(origin, found).model_dump(by_alias=True, exclude={"text"})
-
-
-def _size(access: Access) -> int:
-    return len(access.body) if isinstance(access, Successful) else 0
