@@ -22,6 +22,8 @@ from app.decisions.question import BadQuestion
 from app.files.validation import unknown_name
 from app.loop.admission import Overloaded
 from app.observability.logs import REQUEST_ID
+from app.overrides.redis_overrides import ChangedMeanwhile, ManyOverrides
+from app.overrides.replica import FromFile
 from app.store.guarded_client import StoreDown
 from robots_core.robots.access import Busy
 from robots_core.times import instant
@@ -96,6 +98,12 @@ def problem_of(error: Exception) -> Problem:
         case Busy():
             slug = "overloaded" if isinstance(error, Overloaded) else "busy"
             return Problem(503, slug, str(error), retry_after=error.retry_after)
+        case ChangedMeanwhile():
+            return Problem(409, "edit-conflict", f"{error} Read it again, then retry.")
+        case FromFile():
+            return Problem(409, "override-of-file", str(error))
+        case ManyOverrides():
+            return Problem(409, "too-many-overrides", str(error))
         case NothingKnown():
             return Problem(404, "no-file", str(error))
         case NoVersion():
@@ -242,8 +250,11 @@ def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
 HANDLED: Final = (
     BadQuestion,
     Busy,
+    ChangedMeanwhile,
     ClientDisconnect,
+    FromFile,
     HTTPException,
+    ManyOverrides,
     NoVersion,
     QuotaExceeded,
     RequestValidationError,

@@ -20,8 +20,8 @@ from app.overrides.override_json import (
     read_override,
     write_override,
 )
-from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry, ChangedMeanwhile, ManyOverrides
-from app.overrides.replica import FromFile, Overrides
+from app.overrides.redis_overrides import AUDIT_LIMIT, AuditEntry
+from app.overrides.replica import Overrides
 from app.overrides.table import ActionName, Override, OverrideSource
 from app.store.guarded_client import StoreDown
 from robots_core.dates import END_OF_TIME
@@ -190,15 +190,7 @@ async def put_override(
     if wanted.expired(now):
         raise bad_value("expires_at", body.expires_at, f"{body.expires_at!r} is in the past; choose a later instant.")
     replica = services.overrides
-    try:
-        new = await replica.put(wanted, operator)
-    except FromFile as error:
-        raise Problem(409, "override-of-file", str(error)) from None
-    except ManyOverrides as error:
-        raise Problem(409, "too-many-overrides", str(error)) from None
-    except ChangedMeanwhile as error:
-        raise Problem(409, "edit-conflict", f"{error} Read it again, then retry.") from None
-    response.status_code = 201 if new else 200
+    response.status_code = 201 if await replica.put(wanted, operator) else 200
     found = replica.table.by_id.get(id_)
     if found != wanted:
         raise Problem(409, "edit-conflict", f"The override {id_!r} was set, then changed by another request.")
@@ -208,14 +200,7 @@ async def put_override(
 @router.delete("/v1/overrides/{id}", status_code=204, responses={**documented(403, 404, 409, 422, 503)})
 async def delete_override(request: Request, operator: Operator, id_: Id) -> None:
     """Remove an override."""
-    services = services_of(request)
-    try:
-        found = await services.overrides.remove(id_, operator)
-    except FromFile as error:
-        raise Problem(409, "override-of-file", str(error)) from None
-    except ChangedMeanwhile as error:
-        raise Problem(409, "edit-conflict", f"{error} Read it again, then retry.") from None
-    if not found:
+    if not await services_of(request).overrides.remove(id_, operator):
         raise _not_found(id_)
 
 
