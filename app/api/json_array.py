@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.api.answers.http_caching import NO_STORE
-from app.api.disconnect import while_connected
+from app.api.long_work import while_connected
 from app.api.services import services_of
 from app.loop.work_turns import YieldBudget
 

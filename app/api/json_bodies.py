@@ -11,7 +11,7 @@ from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError, from_json, to_json
 
-from app.api.problems import Problem, invalid, repeated_member, unknown_member
+from app.api.problems import Problem, bad_value, invalid, repeated_member, unknown_item_member, unknown_member
 from robots_core.robots.access import media_type
 
 SMALL_BODY = 64 * 1024
@@ -126,6 +126,19 @@ def validated(model: type[M], members: object, place: str = "body") -> M:
     except ValidationError as error:
         errors: list[Mapping[str, Any]] = [{**it, "loc": (place, *it["loc"])} for it in error.errors(include_url=False)]
     raise invalid(errors)
+
+
+def read_item(model: type[M], item: object) -> M:
+    """Read an item of parsed JSON. Raises Problem."""
+    known = model.__pydantic_fields__
+    if not isinstance(item, dict):
+        required = [name for name, field in known.items() if field.is_required()]
+        members = f"member{'s' * (len(required) > 1)} {' and '.join(required)}"
+        raise bad_value("item", item, f"An item must be an object with the {members}.")
+    if not item.keys() <= known.keys():  # pydantic would make an object for every one
+        name = next(name for name in item if name not in known)
+        raise unknown_item_member(name, item[name], known)
+    return validated(model, item, "item")
 
 
 def _has_many_tokens(text: bytes) -> bool:

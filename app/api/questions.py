@@ -1,22 +1,19 @@
-"""Read the questions of requests: a query, an item, many items. `app.decisions.question` has their parameters."""
+"""Read the questions of requests: one item, or many. `app.decisions.question` has their parameters."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ValidationError
 
 from app.api.caller import caller_of
-from app.api.json_bodies import validated
-from app.api.problems import Problem, bad_value, invalid, unknown_item_member
-from app.api.routing import query_of
+from app.api.json_bodies import read_item
+from app.api.problems import Problem
 from app.api.services import services_of
 from app.decisions.answer_all import failure
 from app.decisions.evaluate import Question
 from app.decisions.question import WAIT, Asking, BadQuestion, QuestionIn
 from app.loop.background import as_value
 
-Read = TypeVar("Read", bound=BaseModel)
 Asked = TypeVar("Asked")
 
 
@@ -24,34 +21,6 @@ def asking(request: Request, max_age: float | None = None, wait: float = WAIT) -
     """What the questions of a request take from it."""
     services, caller = services_of(request), caller_of(request.scope)
     return Asking(services.agents(), services.now, caller.policy(services.policy), caller.id, max_age, wait)
-
-
-def read_query(request: Request, model: type[Read], otherwise: Mapping[str, object] | None = None) -> Read:
-    """Parse the parameters. Raises Problem.
-
-    `otherwise` has values for parameters that the query lacks.
-    """
-    values = query_of(request, model.__pydantic_fields__)
-    if otherwise is not None:
-        values = {**otherwise, **values}
-    try:
-        return model.model_validate(values, strict=False)  # all values of a query are texts
-    except ValidationError as error:
-        errors = error.errors(include_url=False)
-    raise invalid([{**it, "loc": ("query", *it["loc"])} for it in errors])
-
-
-def read_item(model: type[Read], item: object) -> Read:
-    """Read an item of parsed JSON. Raises Problem."""
-    known = model.__pydantic_fields__
-    if not isinstance(item, dict):
-        required = [name for name, field in known.items() if field.is_required()]
-        members = f"member{'s' * (len(required) > 1)} {' and '.join(required)}"
-        raise bad_value("item", item, f"An item must be an object with the {members}.")
-    if not item.keys() <= known.keys():  # pydantic would make an object for every one
-        name = next(name for name in item if name not in known)
-        raise unknown_item_member(name, item[name], known)
-    return validated(model, item, "item")
 
 
 def question_of(item: object, asking: Asking) -> Question:

@@ -1,6 +1,6 @@
 """The routes of the API: what they refuse, how their bodies are parsed, and which ones FastAPI only documents."""
 
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -8,38 +8,11 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from yarl import URL
 
 from app.api.json_bodies import body_of, require_json
-from app.api.problems import repeated_parameter, unknown_parameter
-
-_SEVERAL = ("agent", "purpose")
-"""The parameters that may be repeated."""
+from app.api.parameters import query_of
 
 RouteHandler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
-
-
-def query_of(request: Request, known: Collection[str]) -> dict[str, object]:
-    """The parameters of the request's query, lists for `agent` and `purpose` if they are repeated.
-
-    Raises Problem (422) for a parameter that is not `known`, and for another one that is repeated.
-    """
-    if not request.scope["query_string"]:
-        return {}
-    # yarl parses a query string as Starlette does, in a third of the time.
-    parameters = URL.build(query_string=request.scope["query_string"].decode("latin-1"), encoded=True).query
-    values: dict[str, object] = dict(parameters.items())
-    for name in values:
-        if name not in known:
-            raise unknown_parameter(name, parameters[name], known)
-    if len(parameters) > len(values):
-        for name in values:
-            given = parameters.getall(name)
-            if len(given) > 1:
-                if name not in _SEVERAL:
-                    raise repeated_parameter(name, given[-1], known)
-                values[name] = given
-    return values
 
 
 class CheckedRoute(APIRoute):

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from app.api.questions import read_query
+from app.api.parameters import read_query
 from app.api.routes.allowed import AllowedQuery
 from tests.api.service import running
 from tests.origins import Authority, Exchange, redirect, serve, text

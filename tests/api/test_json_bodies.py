@@ -9,9 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from app.api import json_bodies
-from app.api.json_bodies import SMALL_BODY, TOKENS_LIMIT, read_json, validated
+from app.api.json_bodies import SMALL_BODY, TOKENS_LIMIT, read_item, read_json, validated
 from app.api.problems import QUOTED, Problem, invalid
-from app.api.questions import read_item
 from app.api.routes.batch import BatchIn
 from app.api.routes.indexing import IndexingIn, MetaIn
 from app.api.routes.overrides import OverrideIn

@@ -8,9 +8,8 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from app.api.json_bodies import RequestModel, validated
+from app.api.json_bodies import RequestModel, read_item, validated
 from app.api.problems import Problem
-from app.api.questions import read_item
 from app.api.routes.permits import PermitIn
 from app.decisions.question import QuestionIn
 from tests.api.document import DOCUMENT

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from app.api import questions
+from app.api.json_bodies import read_item
 from app.api.problems import Problem, problem_of
-from app.api.questions import question_of, read_all, read_item
+from app.api.questions import question_of, read_all
 from app.api.routes.permits import PermitIn
 from app.decisions.evaluate import Question
 from app.decisions.question import AGENTS, Asking, BadQuestion, QuestionIn

@@ -7,8 +7,9 @@ from app.api.answers.answer_caching import NOT_MODIFIED, NotModifiedResponse, if
 from app.api.answers.answer_tags import EntityTag
 from app.api.answers.http_caching import NO_STORE
 from app.api.answers.schema import AnswerOut
+from app.api.parameters import read_query
 from app.api.problems import documented
-from app.api.questions import asking, read_query
+from app.api.questions import asking
 from app.api.routing import DirectRoute, api_router, documented_as
 from app.api.services import services_of
 from app.decisions.question import QuestionIn

@@ -13,10 +13,11 @@ from app.api.item_results import encode_result, holding, read_fields
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
 from app.api.middleware.answer_room import held_answers
+from app.api.parameters import query_of
 from app.api.problems import Problem, documented
 from app.api.questions import asking, question_of, read_all
 from app.api.routes.allowed import ALLOWED_PATH
-from app.api.routing import DirectRoute, api_router, documented_as, query_of
+from app.api.routing import DirectRoute, api_router, documented_as
 from app.api.services import Services, services_of
 from app.api.stream import LINES, AnswerLines, has_lines
 from app.decisions.answer_all import Answering, answer_all

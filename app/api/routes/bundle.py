@@ -8,12 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.answers.schema import VERSION_TEXT
 from app.api.caller import caller_of
-from app.api.json_bodies import RequestModel
-from app.api.parameters import file_origin_from
+from app.api.json_bodies import RequestModel, read_item
+from app.api.parameters import file_origin_from, query_of
 from app.api.problems import Problem, documented
-from app.api.questions import read_item
 from app.api.routes.batch import FailedOut
-from app.api.routing import DirectRoute, api_router, documented_as, query_of
+from app.api.routing import DirectRoute, api_router, documented_as
 from app.api.services import services_of
 from app.api.stream import LINES, AnswerLines, JsonLines, has_lines
 from app.decisions.answer_all import OriginTasks

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from app.api.caller import caller_of
-from app.api.disconnect import while_connected
+from app.api.long_work import while_connected
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
 from app.api.schemas.history import FileChangeOut

@@ -14,8 +14,9 @@ from pydantic import Field
 
 from app.api.answers.serialize import refusal_out, rule_out
 from app.api.answers.summary import summary
+from app.api.parameters import read_query
 from app.api.problems import MEDIA_TYPE, Problem, bad_value, documented
-from app.api.questions import asking, read_query
+from app.api.questions import asking
 from app.api.routing import DirectRoute, api_router, documented_as
 from app.api.services import services_of
 from app.decisions.evaluate import Decision

@@ -15,8 +15,8 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from app.api.answers.serialize import notes_out
 from app.api.caller import caller_of
-from app.api.disconnect import while_connected
 from app.api.json_bodies import RequestModel
+from app.api.long_work import while_connected
 from app.api.problems import Problem, bad_value, documented
 from app.api.questions import asking
 from app.api.routing import api_router

@@ -16,12 +16,13 @@ from app.api.answers.schema import AnswerOut
 from app.api.caller import Caller, caller_of
 from app.api.item_results import encode_result, holding
 from app.api.json_array import array_response
-from app.api.json_bodies import JsonInteger, RequestModel, body_of, validated
+from app.api.json_bodies import JsonInteger, RequestModel, body_of, read_item, validated
 from app.api.middleware.answer_room import held_answers
+from app.api.parameters import query_of
 from app.api.problems import bad_value, documented
-from app.api.questions import asking, read_all, read_item
+from app.api.questions import asking, read_all
 from app.api.routes.batch import ITEMS, FailedOut, few
-from app.api.routing import DirectRoute, api_router, documented_as, query_of
+from app.api.routing import DirectRoute, api_router, documented_as
 from app.api.services import Services, services_of
 from app.decisions.question import Asking, QuestionNowIn, UrlText, target_from
 from app.edge.facts import PAGE_CHARS, PRICE_CHARS

@@ -6,7 +6,7 @@ from pydantic import Field
 from app.api.answers.schema import VERSION_TEXT, RobotsOut
 from app.api.answers.serialize import robots_out
 from app.api.caller import caller_of
-from app.api.disconnect import while_connected
+from app.api.long_work import while_connected
 from app.api.parameters import OriginUrl, Wait
 from app.api.problems import documented
 from app.api.routing import api_router
