@@ -61,9 +61,9 @@ docs: build/tools/.installed ## the documentation as a site, in build/docs/html;
 	@echo "build/docs/html/index.html"
 
 # Each file is replaced when it is complete, so that a command that fails leaves the one that was there.
-generate: $(VENV)/.dev ## openapi.json, and the README of the chart
+generate: $(VENV)/.dev ## the OpenAPI document, and the README of the chart
 	@mkdir -p build
-	$(BIN)/python -m app openapi > build/generated && mv build/generated openapi.json
+	PYTHONPATH=. $(BIN)/python -m tests.api.openapi > build/generated && mv build/generated app/web/openapi.json
 	PYTHONPATH=. $(BIN)/python -m tests.deploy.chart_readme > build/generated && mv build/generated deploy/helm/robots-decisions/README.md
 
 screenshot: $(VENV)/.dev ## the picture of the page in README.md, taken from the page itself

@@ -36,6 +36,6 @@ class BuildApart(build):
 setup(
     packages=[SERVER, *(f"{IMPORT_PATH}.{name}" for name in find_packages(include=["app", "app.*"]))],
     package_dir={SERVER: f"deploy/wheel/{SERVER}", f"{IMPORT_PATH}.app": "app"},
-    package_data={f"{IMPORT_PATH}.app": ["api/examples.json", "cache/dictionaries/*.dict", "*/*.lua", "web/*"]},
+    package_data={f"{IMPORT_PATH}.app": ["cache/dictionaries/*.dict", "*/*.lua", "web/*"]},
     cmdclass={"build": BuildApart, "build_py": NameRevision},
 )

@@ -18,6 +18,7 @@ CHANGELOG = "CHANGELOG.md"
 FILES = (
     "Dockerfile",
     "app/__init__.py",
+    "app/web/openapi.json",
     "clients/java/README.md",
     "clients/java/pom.xml",
     "clients/javascript/package-lock.json",
@@ -29,7 +30,6 @@ FILES = (
     "docs/how-to/container.md",
     "docs/how-to/java.md",
     "docs/how-to/kubernetes.md",
-    "openapi.json",
     "pyproject.toml",
 )
 """The files that have the version."""

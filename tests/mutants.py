@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 COPY: Final = Path("build/mutants")
-COPIED: Final = ("app", "core", "tests", "docs", "deploy", "clients", "pyproject.toml", "openapi.json", "README.md")
+COPIED: Final = ("app", "core", "tests", "docs", "deploy", "clients", "pyproject.toml", "README.md")
 SLOWER: Final = 5
 """How many times as long as on the package itself the tests may take: a mutant that makes them hang is found."""
 

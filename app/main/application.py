@@ -1,4 +1,4 @@
-"""The FastAPI application: its routes, its lifespan and its OpenAPI document."""
+"""The FastAPI application: its routes and its lifespan."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from fastapi import FastAPI
 
 from app import __version__
-from app.api import openapi, problems
+from app.api import problems
 from app.api.routes import (
     agents,
     allowed,
@@ -71,12 +71,11 @@ def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Se
         lifespan=lifespan,
         routes=[route for routes in ROUTES for route in routes.router.routes],
         telemetry={"tracing": False, "metrics": False, "logs": False},  # app.observability has them
-        openapi_url=None,  # served by api.openapi, which makes it in a thread
+        openapi_url=None,  # served by routes.pages, as `make generate` wrote it
         docs_url=None,  # served by routes.pages, without a CDN
         redoc_url=None,
         redirect_slashes=False,  # the redirect decodes the query string as UTF-8, which it need not be
     )
     app.state.services = services
     problems.install(app)
-    openapi.install(app)
     return app

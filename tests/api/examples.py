@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from app.api import openapi
 from app.cache.freshness import KEEP, Snapshot
 from app.cache.redis_snapshots import RedisSnapshots
 from app.history.redis_history import RedisHistory
@@ -14,6 +13,7 @@ from app.store.embedded import serve
 from app.store.guarded_client import GuardedClient
 from robots_core.origin import read_target
 from robots_core.robots.access import Successful
+from tests.api.openapi import EXAMPLES
 from tests.api.problem_examples import problems
 from tests.api.service import START, running
 
@@ -102,7 +102,7 @@ def main() -> None:
     """Write the file that the OpenAPI document is built from."""
     with serve(None) as store_url:
         text = json.dumps(asyncio.run(examples(store_url)), indent=2, ensure_ascii=False)
-    openapi.EXAMPLES.write_text(text + "\n", encoding="utf-8")
+    EXAMPLES.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.problem_types import PROBLEMS
 from robots_core.origin import URL_LIMIT, read_target
 from tests.api.asgi_client import Answer, request
+from tests.api.document import DOCUMENT
 from tests.api.service import Service, running
 from tests.origins import LoopbackOrigin, serve, text
 
@@ -187,7 +188,7 @@ def serving(store_url: str) -> Iterator[tuple[asyncio.Runner, ASGIApp, list[Rout
         context = parts()
         _, service = runner.run(context.__aenter__())
         try:
-            yield runner, service.app, routes(service.app.openapi())
+            yield runner, service.app, routes(DOCUMENT)
         finally:
             runner.run(context.__aexit__(None, None, None))
 

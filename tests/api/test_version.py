@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from app.api import openapi
-from app.main.service import create
-from tests.api.service import Service, running, settings_on
+from tests.api.document import DOCUMENT
+from tests.api.service import Service, running
 from tests.origins import serve, text
 
 pytestmark = pytest.mark.usefixtures("store_client")
@@ -31,8 +30,7 @@ APART: Final = frozenset(
 
 
 def test_every_model_with_a_verdict_has_a_version() -> None:
-    document: Any = json.loads(openapi.as_text(create(settings_on("redis://unused"))))
-    schemas: Mapping[str, Any] = document["components"]["schemas"]
+    schemas: Mapping[str, Any] = DOCUMENT["components"]["schemas"]
     having = {name for name, it in schemas.items() if "verdict" in it.get("properties", {})}
     assert having > APART
     assert not [name for name in having - APART if "version" not in schemas[name]["properties"]]

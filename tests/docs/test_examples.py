@@ -102,7 +102,7 @@ def test_commands_share_files_and_variables(tmp_path: Path) -> None:
 
 
 def test_command_that_writes_to_a_file_leaves_the_checkout_as_it_was(tmp_path: Path) -> None:
-    before = (ROOT / "openapi.json").read_bytes()
+    before = (ROOT / "CHANGELOG.md").read_bytes()
     with Reader(tmp_path) as reader:
-        reader.follow("```sh\necho changed | tee -a openapi.json\n```\n```text\nchanged\n```\n")
-    assert (ROOT / "openapi.json").read_bytes() == before
+        reader.follow("```sh\necho changed | tee -a CHANGELOG.md\n```\n```text\nchanged\n```\n")
+    assert (ROOT / "CHANGELOG.md").read_bytes() == before

@@ -244,7 +244,6 @@ def cold_urls(url: str, number: int) -> list[str]:
 def worst_requests(urls: Mapping[str, str]) -> dict[str, list[AtOnce]]:
     """The worst known requests by route; `urls` are of origins with hostile files."""
     return {
-        "GET /openapi.json": [[Request("GET", "/openapi.json")]],  # it is made at the first request
         **{route: [[request] for request in requests] for route, requests in _worst_known(urls).items()},
         "20 GET /v1/allowed": [
             [_get("/v1/allowed", url=url, agent="x", wait=60) for url in cold_urls(urls["groups"], COLD)]

@@ -1,4 +1,4 @@
-"""`GET /` and `GET /docs`: the tester page, the API documentation, and the files that they load.
+"""`GET /`, `/docs` and `/openapi.json`: the tester page, the API documentation, and the files that they load.
 
 The files are in app/web, except those of Swagger UI, which come with the package fastapi-offline. Nothing is loaded
 from other servers. The modules of the tester page are served as one script.
@@ -86,6 +86,11 @@ async def docs(request: Request) -> Response:
     return await _serve(DOCS, request, {"Content-Security-Policy": DOCS_POLICY})
 
 
+async def openapi(request: Request) -> Response:
+    """The OpenAPI document."""
+    return await _serve("openapi.json", request)
+
+
 async def asset(request: Request) -> Response:
     """A file that a page loads."""
     name = request.path_params["name"]
@@ -119,4 +124,6 @@ def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Rou
     return Route(path, compressed, methods=["GET"], include_in_schema=False)
 
 
-router = APIRouter(routes=[_route("/", page), _route("/docs", docs), _route("/web/{name}", asset)])
+router = APIRouter(
+    routes=[_route("/", page), _route("/docs", docs), _route("/openapi.json", openapi), _route("/web/{name}", asset)]
+)

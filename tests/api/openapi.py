@@ -1,24 +1,25 @@
-"""The OpenAPI document: FastAPI's description of the routes, with formats, security, problems and examples added."""
+"""The OpenAPI document: FastAPI's description of the routes, with formats, security, problems and examples added.
 
-import asyncio
+`python -m tests.api.openapi` prints it. The service serves it as it is in app/web/openapi.json.
+"""
+
 import json
 import re
+import sys
 from collections.abc import Mapping
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
 from app.api.answers.schema import ProblemOut, RefusalOut
 from app.api.problem_types import PROBLEMS
 from app.api.problems import MEDIA_TYPE, documented
+from app.main.service import create
+from app.main.settings import Settings
 
 REFERENCE = "#/components/schemas/{model}"
 """Where the document has the schema of a model."""
-
-DOCUMENT_PATH = "/openapi.json"
 
 TAGS = {
     "decisions": "Whether an agent may fetch a URL, why, and how fast.",
@@ -51,31 +52,9 @@ of each type, under its slug.
 """
 
 
-def install(app: FastAPI) -> None:
-    """Make `app` serve this document.
-
-    It takes about 0.3 s to make, so that is done at the first request, in a thread.
-    """
-    making = asyncio.Lock()
-
-    @cache
-    def content() -> bytes:
-        return json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
-
-    async def serve(_request: Request) -> Response:
-        async with making:
-            return Response(await asyncio.to_thread(content), media_type="application/json")
-
-    app.openapi = cache(partial(_document, app))  # type: ignore[method-assign]
-    app.add_route(DOCUMENT_PATH, serve, include_in_schema=False)
-
-
-def as_text(app: FastAPI) -> str:
-    """The text of openapi.json."""
-    return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
-
-
-def _document(app: FastAPI) -> dict[str, Any]:
+def openapi() -> dict[str, Any]:
+    """The document of the service."""
+    app = create(Settings(redis_url="redis://localhost"))
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -163,3 +142,7 @@ def _fits(slug: str, problem: Mapping[str, Any], names: set[str]) -> bool:
     """Whether an operation with these inputs may have such a problem; `bad-request` may be about any of them."""
     parameter = problem.get("parameter")
     return parameter is None or slug == "bad-request" or re.split(r"[.\[]", parameter)[0] in names
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(openapi(), indent=2, ensure_ascii=False) + "\n")
