@@ -76,7 +76,7 @@ _TYPES = (
         "The fetch queue is full, or too many fetches from the origin's address are under way; see Retry-After.",
     ),
     ProblemType("overloaded", 503, "The process is too busy for new work; see Retry-After."),
-    ProblemType("not-ready", 503, "The service is starting or stopping; see Retry-After."),
+    ProblemType("not-ready", 503, "The service is stopping, or waits for its store; see Retry-After."),
     ProblemType("store-down", 503, "The answer needs the store, which is unavailable; see Retry-After."),
 )
 

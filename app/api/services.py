@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fastapi import Request
@@ -36,34 +35,14 @@ if TYPE_CHECKING:  # of the extra `signatures`
     from app.identity.directory import Identity
 
 
-class Phase(StrEnum):
-    """A phase of the application's lifecycle."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    STOPPING = "stopping"
-
-
-@dataclass(slots=True)
-class Lifecycle:
-    """The current phase; the application's lifespan sets it.
-
-    `stopping` is set before that, when the server stops: what waits ends, so that the server need not wait for it.
-    `store_required`: it is not ready until the overrides have been read from the store once.
-    """
-
-    store_required: bool = False
-    phase: Phase = Phase.STARTING
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
     """The objects that routes use.
 
     `agents` gives the crawlers that are known now, `profiles` the fetch profiles, `identities` what sites
     may get of them, by host, `snapshot_of` the fleet's snapshot of an origin, and `pool_of` its pool. `policy` is that
-    of callers whose API key has none.
+    of callers whose API key has none. `stopping` is set when the server stops: what waits ends, so that the server need
+    not wait for it. `store_required`: not ready until the overrides have been read from the store once.
     """
 
     decider: Decider
@@ -91,7 +70,8 @@ class Services:
     long_work: LongWork
     sites: SiteReader
     now: Callable[[], datetime]
-    lifecycle: Lifecycle
+    stopping: asyncio.Event
+    store_required: bool
 
 
 def services_of(request: Request) -> Services:

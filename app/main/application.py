@@ -26,7 +26,7 @@ from app.api.routes import (
     sitemaps,
     trials,
 )
-from app.api.services import Phase, Services
+from app.api.services import Services
 from app.main.server.connection import STOPPING
 
 ROUTES = (
@@ -60,9 +60,7 @@ def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Se
     async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             await start(stack)
-            services.lifecycle.phase = Phase.RUNNING
-            yield {STOPPING: services.lifecycle.stopping}  # the state of the server's connections
-            services.lifecycle.phase = Phase.STOPPING
+            yield {STOPPING: services.stopping}  # the state of the server's connections
 
     app = FastAPI(
         title="robots.txt decisions",

@@ -1,5 +1,6 @@
 """The composition root: makes the parts of the service, each from those before it, and the application of them."""
 
+import asyncio
 import logging
 import ssl
 import time
@@ -15,7 +16,7 @@ from app.api.answers.answer_tags import FileTags
 from app.api.answers.encoding import AnswerEncoder
 from app.api.change_polls import ChangePolls
 from app.api.long_work import LongWork
-from app.api.services import Lifecycle, Services
+from app.api.services import Services
 from app.api.sites.reader import SiteReader
 from app.auth.quotas import Quotas
 from app.fetch.network import Resolver
@@ -101,8 +102,8 @@ def create(
     pacing = Pacing(settings, operators, store, files, decisions, metrics)
     quotas = Quotas(store.redis, time.monotonic, metrics.quota_exceeded)
     helpers = Helpers(called=metrics.helper_called, refused=metrics.request_overloaded)
-    lifecycle = Lifecycle(settings.require_store_at_start)
-    change_polls = ChangePolls(files.changes, lifecycle.stopping, refused=metrics.request_overloaded)
+    stopping = asyncio.Event()
+    change_polls = ChangePolls(files.changes, stopping, refused=metrics.request_overloaded)
 
     async def start(stack: AsyncExitStack) -> None:
         """Start the parts; at the end they are stopped in reverse."""
@@ -162,7 +163,8 @@ def create(
         long_work=LongWork(turns, helpers),
         sites=sites,
         now=lambda: datetime.fromtimestamp(now(), UTC),
-        lifecycle=lifecycle,
+        stopping=stopping,
+        store_required=settings.require_store_at_start,
     )
     app = application(start, services)
     add_middleware(app, settings, lambda: operators.keys.value, quotas, metrics)

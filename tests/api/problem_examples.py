@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock, Mock, patch
 
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
 from app.api.problem_types import PROBLEMS
-from app.api.services import Phase, Services
+from app.api.services import Services
 from app.auth.keys import new_key
 from app.auth.quotas import Quotas
 from app.loop.admission import Overloaded
@@ -147,8 +147,9 @@ async def _failing(service: Service) -> AsyncIterator[tuple[str, dict[str, Any]]
     failed = StoreDown("the store failed less than 1 s ago and is not called")
     with patch.object(services.overrides, "audit", side_effect=failed):
         yield "store-down", await _asked(service, "GET", "/v1/overrides/audit", {})
-    with patch.object(services.lifecycle, "phase", Phase.STARTING):
-        yield "not-ready", await _asked(service, "GET", "/readyz", {})
+    services.stopping.set()
+    yield "not-ready", await _asked(service, "GET", "/readyz", {})
+    services.stopping.clear()
 
 
 async def _of_file(store_url: str) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.middleware.access_log import AccessLog
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT
-from app.api.services import Phase
 from app.auth.keys import new_key
 from app.main.service import create
 from app.main.settings import Settings
@@ -153,7 +152,7 @@ async def test_probes_and_scrapes_are_logged_only_if_they_fail(store_url: str, l
             assert (await service.client.get(path)).status_code == 200
             assert (await service.client.head(path)).status_code == 200
         assert lines.of("app.access") == []
-        service.app.state.services.lifecycle.phase = Phase.STOPPING
+        service.app.state.services.stopping.set()
         await service.client.get("/readyz")
         await service.client.put("/healthz")
     assert [(line["path"], line["status"]) for line in lines.of("app.access")] == [("/readyz", 503), ("/healthz", 405)]

@@ -6,7 +6,6 @@ import jsonschema_rs
 import pytest
 
 from app.api.routes.check import interval_text
-from app.api.services import Phase
 from robots_core.times import instant
 from tests.api.asgi_client import request
 from tests.api.document import DOCUMENT
@@ -81,7 +80,7 @@ async def test_a_defer_is_counted_as_a_verdict_and_not_as_an_error(store_url: st
             f"{PATH}/envoy/", headers={"Host": origin.url[7:], "X-Forwarded-Proto": "http"}
         )
         assert envoy.status_code == 503
-        service.app.state.services.lifecycle.phase = Phase.STOPPING
+        service.app.state.services.stopping.set()
         assert (await service.client.get("/readyz")).status_code == 503
         exposition = (await service.client.get("/metrics")).text
         assert value(exposition, "robots_requests_total", status="deferred") == 2

@@ -7,7 +7,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from app.api.services import Phase
 from app.observability.logs import JsonFormatter
 from app.observability.tracing import Spans, is_enabled
 from tests.api.service import running
@@ -75,7 +74,7 @@ async def test_errors_and_unknown_methods_are_named_as_the_conventions_say(store
     exporter = Exporter()
     async with running(store_url, spans=exporter.spans) as service:
         await service.client.request("SECRET", "/healthz")
-        service.app.state.services.lifecycle.phase = Phase.STOPPING
+        service.app.state.services.stopping.set()
         await service.client.get("/readyz")
     spans = exporter.by_name()
     assert "SECRET" not in "".join(f"{span.name}{span.attributes}" for span in spans.values())

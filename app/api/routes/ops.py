@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.api.problems import Problem, documented
 from app.api.routing import api_router
-from app.api.services import Phase, services_of
+from app.api.services import services_of
 from app.observability.metrics import CONTENT_TYPE
 from app.store.guarded_client import StoreDown
 from robots_core.times import rfc3339
@@ -56,18 +56,18 @@ async def healthz() -> HealthOut:
 
 @router.get("/readyz", response_model_exclude_none=True, responses={**documented(503)})
 async def readyz(request: Request) -> ReadinessOut:
-    """Answer 200 if the process can decide, also without its store; 503 while it starts or stops.
+    """Answer 200 if the process can decide, also without its store; 503 while it stops.
 
     With REQUIRE_STORE_AT_START, it starts until it has read the overrides from the store.
     """
     services = services_of(request)
-    phase, store, overrides = services.lifecycle.phase, services.store, services.overrides
-    if phase is not Phase.RUNNING:
-        raise Problem(503, "not-ready", f"The service is {phase}.", retry_after=1)
+    store, overrides = services.store, services.overrides
+    if services.stopping.is_set():
+        raise Problem(503, "not-ready", "The service is stopping.", retry_after=1)
     with suppress(StoreDown):
         await store.ping()
     trouble = store.trouble
-    if services.lifecycle.store_required and not overrides.loaded:
+    if services.store_required and not overrides.loaded:
         why = "" if trouble is None else f": {trouble.what}"
         detail = f"The overrides have not been read from the store since the start (REQUIRE_STORE_AT_START){why}."
         raise Problem(503, "not-ready", detail, retry_after=1)
