@@ -125,4 +125,4 @@ def _network_of(address: str) -> str:
 def unauthorized(detail: str, *, sent: bool) -> Problem:
     """401 for a caller without a valid key; `sent` says whether it sent another (RFC 6750 3)."""
     challenge = f'{CHALLENGE}, error="invalid_token"' if sent else CHALLENGE
-    return Problem(401, "unknown-key" if sent else "no-key", detail, {"WWW-Authenticate": challenge})
+    return Problem("unknown-key" if sent else "no-key", detail, {"WWW-Authenticate": challenge})

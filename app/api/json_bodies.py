@@ -72,7 +72,7 @@ def require_json(request: Request) -> None:
     sent = media_type(request.headers.get("content-type", ""))
     if sent and sent != _JSON and not sent.endswith("+json"):
         detail = f"The request body is sent as {sent[:100]!r}. Send JSON with 'Content-Type: {_JSON}'."
-        raise Problem(415, "unsupported-media-type", detail, {"Accept": _JSON})
+        raise Problem("unsupported-media-type", detail, {"Accept": _JSON})
 
 
 async def body_of(request: Request) -> Any:
@@ -99,7 +99,7 @@ def read_json(text: bytes, what: str = "The request body") -> Any:
     """
     if len(text) > SMALL_BODY and _has_many_tokens(text):
         detail = f"{what} has more than {TOKENS_LIMIT} strings, commas and opening brackets; send it in parts."
-        raise Problem(413, "too-large", detail)
+        raise Problem("too-large", detail)
     try:
         parsed = from_json(text, allow_inf_nan=False)
         if not _may_repeat_names(text, parsed):
@@ -116,7 +116,7 @@ def read_json(text: bytes, what: str = "The request body") -> Any:
         wrong = "it is nested too deeply"
     except ValueError as error:
         wrong = str(error)
-    raise Problem(422, "bad-request", f"{what} is not valid JSON in UTF-8: {wrong}.")
+    raise Problem("bad-request", f"{what} is not valid JSON in UTF-8: {wrong}.")
 
 
 def validated(model: type[M], members: object, place: str = "body") -> M:

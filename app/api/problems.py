@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from app.api.answers.http_caching import NO_STORE
+from app.api.problem_types import PROBLEMS
 from app.auth.quotas import QuotaExceeded
 from app.decisions.bundle_rows import NothingKnown
 from app.decisions.cached_files import NoVersion
@@ -47,7 +48,6 @@ class Problem(HTTPException):
 
     def __init__(
         self,
-        status: int,
         slug: str,
         detail: str,
         headers: Mapping[str, str] | None = None,
@@ -58,7 +58,7 @@ class Problem(HTTPException):
         if retry_after is not None:
             headers = {**(headers or {}), "Retry-After": str(retry_after)}
             extra["retry_after"] = retry_after
-        super().__init__(status, detail, headers)
+        super().__init__(PROBLEMS[slug].status, detail, headers)
         self.slug = slug
         self.extra = extra
 
@@ -66,7 +66,7 @@ class Problem(HTTPException):
     def text(self) -> str:
         """The problem object as JSON."""
         members = {
-            "type": f"urn:robots-decisions:problem:{self.slug}",
+            "type": PROBLEMS[self.slug].urn,
             "title": HTTPStatus(self.status_code).phrase,
             "status": self.status_code,
             "detail": self.detail,
@@ -83,7 +83,7 @@ class Problem(HTTPException):
 def bad_value(parameter: str, value: object, detail: str, slug: str | None = None) -> Problem:
     """422 for an invalid value. `parameter` says where it is; the default slug is derived from it."""
     kind = slug or f"bad-{parameter.partition('[')[0]}"
-    return Problem(422, kind, detail, parameter=parameter, value=_quotable(value))
+    return Problem(kind, detail, parameter=parameter, value=_quotable(value))
 
 
 def problem_of(error: Exception) -> Problem:
@@ -97,23 +97,23 @@ def problem_of(error: Exception) -> Problem:
             return invalid(error.errors())
         case Busy():
             slug = "overloaded" if isinstance(error, Overloaded) else "busy"
-            return Problem(503, slug, str(error), retry_after=error.retry_after)
+            return Problem(slug, str(error), retry_after=error.retry_after)
         case ChangedMeanwhile():
-            return Problem(409, "edit-conflict", f"{error} Read it again, then retry.")
+            return Problem("edit-conflict", f"{error} Read it again, then retry.")
         case FromFile():
-            return Problem(409, "override-of-file", str(error))
+            return Problem("override-of-file", str(error))
         case ManyOverrides():
-            return Problem(409, "too-many-overrides", str(error))
+            return Problem("too-many-overrides", str(error))
         case NothingKnown():
-            return Problem(404, "no-file", str(error))
+            return Problem("no-file", str(error))
         case NoVersion():
             earliest = None if error.earliest is None else instant(error.earliest)
-            return Problem(404, "no-version", str(error), earliest=earliest)
+            return Problem("no-version", str(error), earliest=earliest)
         case QuotaExceeded():
             seconds = max(1, ceil(error.retry_after))
-            return Problem(429, "quota-exceeded", f"{error} Try again in {seconds} s.", retry_after=seconds)
+            return Problem("quota-exceeded", f"{error} Try again in {seconds} s.", retry_after=seconds)
         case StoreDown():
-            return Problem(503, "store-down", f"The store is unavailable: {error}.", retry_after=1)
+            return Problem("store-down", f"The store is unavailable: {error}.", retry_after=1)
         case _:
             return unexpected(REQUEST_ID.get() or "")
 
@@ -144,7 +144,7 @@ def invalid(errors: Sequence[Any]) -> Problem:
     more = len(errors) - 1
     detail = f"{parameter}: {first['msg']}" + (f" (and {more} more)" if more else "") + "."
     value = None if first["type"] == "missing" else _quotable(first.get("input"))
-    return Problem(422, "bad-request", detail, parameter=parameter, value=value)
+    return Problem("bad-request", detail, parameter=parameter, value=value)
 
 
 def unknown_member(name: str, known: Collection[str]) -> PydanticCustomError:
@@ -184,12 +184,12 @@ def _url_hint(known: Collection[str]) -> str:
 def _problem_of_http(request: Request, error: HTTPException) -> Problem:
     """The problem of an error of Starlette or FastAPI."""
     if error.status_code == HTTPStatus.BAD_REQUEST:
-        return Problem(422, "bad-request", "The request body is not valid JSON in UTF-8.")
+        return Problem("bad-request", "The request body is not valid JSON in UTF-8.")
     headers = error.headers
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and "route" in request.scope:
         headers = {**(headers or {}), "Allow": ", ".join(_methods(request))}
     slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-    return Problem(error.status_code, slug, str(error.detail), headers)
+    return Problem(slug, str(error.detail), headers)
 
 
 def _methods(request: Request) -> Sequence[str]:
@@ -203,7 +203,7 @@ def _methods(request: Request) -> Sequence[str]:
 def unexpected(request_id: str) -> Problem:
     """500 for an exception that nothing handled; the log has it under the request id."""
     detail = "The service failed unexpectedly. Its log has the error under this request id."
-    return Problem(500, "internal-server-error", detail, request_id=request_id)
+    return Problem("internal-server-error", detail, request_id=request_id)
 
 
 def _parameter_name(location: tuple[int | str, ...]) -> str:

@@ -32,7 +32,6 @@ def prepare(
         return question, _never("no-key")
     if not caller.may_sign(name):
         raise Problem(
-            403,
             "may-not-sign",
             f"The API key {caller.id!r} may not sign as the profile {name!r} of {question.agent.token!r}. Ask the "
             f"operator of this service to add it to the key's `sign`, or ask without `sign`.",

@@ -233,7 +233,7 @@ class AnswerLines(Response, Generic[Q, R]):
         position = self._window.add(len(line or b""))
         try:
             if line is None:
-                raise Problem(413, "too-large", _LINE_TOO_LONG)
+                raise Problem("too-large", _LINE_TOO_LONG)
             question = self._read_question(read_json(line, "The line"))
         except Exception as error:  # noqa: BLE001 - one that is not expected is logged, and fails this line alone
             problem = problem_of(unread(error))

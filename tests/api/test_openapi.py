@@ -50,16 +50,19 @@ def test_every_error_is_a_problem_with_examples() -> None:
                 assert content["examples"], (label, status)
 
 
-def test_openapi_lists_every_problem_type_of_the_routes() -> None:
-    named = {
-        (call.args[1].value, call.args[0].value)
+def test_every_problem_of_the_service_has_a_type() -> None:
+    calls = [
+        (call.func.id, [str(it.value) for it in call.args if isinstance(it, ast.Constant)], len(call.args))
         for file in (ROOT / "app").rglob("*.py")
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Problem"
-        if len(call.args) > 1 and all(isinstance(it, ast.Constant) for it in call.args[:2])
-        if isinstance(call.args[0], ast.Constant) and isinstance(call.args[1], ast.Constant)
-    }
-    assert named <= {(problem.slug, problem.status) for problem in PROBLEMS.values()}
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    ]
+    named = {constants[0] for name, constants, _ in calls if name == "Problem" and constants}
+    # A problem of a value is named after the parameter, unless the call names it.
+    values = [constants for name, constants, count in calls if name == "bad_value" and count < 4]
+    named |= {f"bad-{constants[0]}" for constants in values if constants}
+    assert "bad-fetch" in named
+    assert named <= PROBLEMS.keys()
 
 
 @pytest.mark.parametrize("slug", PROBLEMS)

@@ -130,7 +130,6 @@ def _key_sent(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
 
 def _lacks_scope(key: ApiKey, scope: KeyScope) -> Problem:
     return Problem(
-        403,
         "forbidden",
         f"The API key {key.id!r} lacks the scope {str(scope)!r}.",
         {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'},

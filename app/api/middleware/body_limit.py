@@ -78,7 +78,7 @@ class BodyLimit:
             except TimeoutError:
                 if not streamed:
                     detail = f"The request body did not arrive within {self._seconds:.0f} s."
-                    raise Problem(408, "slow-request", detail, {"Connection": "close"}) from None
+                    raise Problem("slow-request", detail, {"Connection": "close"}) from None
                 # End the body rather than the connection: the client still gets its answers.
                 message = {"type": "http.request", "body": b"", "more_body": False}
             more = message.get("more_body", False)
@@ -107,4 +107,4 @@ def _has_no_body(scope: Scope) -> bool:
 def _check_size(size: int) -> None:
     if size > REQUEST_BODY_LIMIT:
         detail = f"The request body is larger than {REQUEST_BODY_LIMIT} bytes; send it in parts."
-        raise Problem(413, "too-large", detail)
+        raise Problem("too-large", detail)

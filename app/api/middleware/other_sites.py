@@ -45,7 +45,6 @@ class RefuseOtherSites:
         host = fields.get(b"host", b"")
         if self._loopback_only and not _is_loopback_host(host) and not is_public(path):
             raise Problem(
-                421,
                 "wrong-host",
                 "Without API keys, this service answers only for hosts such as localhost and 127.0.0.1, not for "
                 f"{host[:80].decode('latin-1')!r}. To serve other names, for example behind a proxy, set "
@@ -53,7 +52,6 @@ class RefuseOtherSites:
             )
         if (method not in _SAFE or path.startswith(_API)) and _is_cross_site(fields):
             raise Problem(
-                403,
                 "forbidden",
                 "Without API keys, requests from web pages of another origin are refused. "
                 "If this page is the service's own, make the proxy forward the Host header unchanged.",

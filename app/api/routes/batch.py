@@ -101,7 +101,7 @@ def few(items: Sized, otherwise: str = "") -> None:
     """Check the number of items. Raises Problem, which says what may be sent `otherwise`."""
     if len(items) > ITEMS:
         detail = f"The batch has {len(items)} items; send at most {ITEMS}{otherwise}."
-        raise Problem(422, "too-many-items", detail, parameter="items", value=len(items))
+        raise Problem("too-many-items", detail, parameter="items", value=len(items))
 
 
 async def _answers(

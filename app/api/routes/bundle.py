@@ -79,7 +79,7 @@ async def bundle(request: Request) -> Response:
     query_of(request, ())
     if not has_lines(request.scope):
         detail = f"The request body is not sent as lines of JSON. Send it with 'Content-Type: {LINES}'."
-        raise Problem(415, "unsupported-media-type", detail, {"Accept": LINES})
+        raise Problem("unsupported-media-type", detail, {"Accept": LINES})
     services = services_of(request)
     budget = await services.turns.first()
     rows = BundleRows(services.decider.files)

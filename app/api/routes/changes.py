@@ -64,7 +64,7 @@ def _missed(after: str, oldest: ChangeId | None) -> Problem:
         f"The feed may lack changes after {after[:100]}: they were removed, or the store was emptied or restored; "
         f"{has}. Look at the origins that matter again, and continue with after=0."
     )
-    return Problem(410, "changes-removed", detail, parameter="after", value=after)
+    return Problem("changes-removed", detail, parameter="after", value=after)
 
 
 def _position_from(text: str) -> Position:

@@ -171,10 +171,10 @@ def _response(decision: Decision, cached: str) -> Response:
         fields["Robots-Interval"] = interval_text(rate.value.interval)
     if decision.allowed:
         return Response(status_code=_ALLOWED, headers=fields)
-    status, slug = (403, "disallowed") if verdict.permission is Permission.DISALLOW else (503, "deferred")
+    slug = "disallowed" if verdict.permission is Permission.DISALLOW else "deferred"
     seconds = None if decision.retry_at is None else max(1, math.ceil(decision.retry_at - decision.now))
     why = refusal_out(decision)
-    return Problem(status, slug, summary(decision), fields, retry_after=seconds, **why).response()
+    return Problem(slug, summary(decision), fields, retry_after=seconds, **why).response()
 
 
 def interval_text(seconds: float) -> str:

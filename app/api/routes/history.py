@@ -64,7 +64,7 @@ async def history(
     access = found.snapshot.access
     if as_ == "text":
         if not isinstance(access, Successful):
-            raise Problem(404, "no-file", f"The version {found.version.id} of {origin.robots_url} is not a file.")
+            raise Problem("no-file", f"The version {found.version.id} of {origin.robots_url} is not a file.")
         return raw_file.answer(access.body)
     text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
     return _json(origin, [version_out(origin, found, text).model_dump(by_alias=True)])
@@ -182,7 +182,7 @@ class _Versions(NamedTuple):
 
 
 def _no_version(detail: str) -> Problem:
-    return Problem(404, "no-version", detail)
+    return Problem("no-version", detail)
 
 
 def _read(version: Version, until: int | None) -> ReadVersion | None:

@@ -26,7 +26,6 @@ def _identity(request: Request) -> "Identity":
     identity = services_of(request).identities().get(host)
     if identity is None:
         raise Problem(
-            404,
             "not-found",
             f"No profile of AGENTS_FILE has signature_agent = 'https://{host[:100]}'. Behind a proxy or a CDN, make it "
             "forward the Host header unchanged.",
@@ -50,7 +49,7 @@ async def crawler_page(request: Request) -> Response:
     token = request.path_params["name"]
     page = _identity(request).pages.get(token.lower())
     if page is None:
-        raise Problem(404, "not-found", f"No crawler {token[:100]!r} has a profile with this host's signature_agent.")
+        raise Problem("not-found", f"No crawler {token[:100]!r} has a profile with this host's signature_agent.")
     return Response(page, media_type="text/html", headers=HEADERS)
 
 

@@ -224,7 +224,7 @@ async def _metas_of(request: Request, html: str) -> Metas:
     try:
         found = await services_of(request).long_work.run(request, len(page), metas_json, page, FIELDS_LIMIT)
     except TooMuchWork:
-        raise Problem(413, "too-large", "Reading the page takes too long; send its head alone.") from None
+        raise Problem("too-large", "Reading the page takes too long; send its head alone.") from None
     return Metas(*json.loads(found))
 
 
@@ -265,4 +265,4 @@ def _answer(
 def _check_size(size: int) -> None:
     if size > FIELDS_LIMIT:
         detail = f"The headers and meta tags have more than {FIELDS_LIMIT} characters; send fewer."
-        raise Problem(413, "too-large", detail)
+        raise Problem("too-large", detail)

@@ -63,14 +63,14 @@ async def readyz(request: Request) -> ReadinessOut:
     services = services_of(request)
     store, overrides = services.store, services.overrides
     if services.stopping.is_set():
-        raise Problem(503, "not-ready", "The service is stopping.", retry_after=1)
+        raise Problem("not-ready", "The service is stopping.", retry_after=1)
     with suppress(StoreDown):
         await store.ping()
     trouble = store.trouble
     if services.store_required and not overrides.loaded:
         why = "" if trouble is None else f": {trouble.what}"
         detail = f"The overrides have not been read from the store since the start (REQUIRE_STORE_AT_START){why}."
-        raise Problem(503, "not-ready", detail, retry_after=1)
+        raise Problem("not-ready", detail, retry_after=1)
     unknown: Literal["unknown", "lost"] | None = "lost" if overrides.lost else None if overrides.loaded else "unknown"
     fetches: Literal["failing"] | None = "failing" if services.fetch_health.failing else None
     answer = ReadinessOut(fetches=fetches, eviction=services.eviction.risk, overrides=unknown)

@@ -193,7 +193,7 @@ async def put_override(
     response.status_code = 201 if await replica.put(wanted, operator) else 200
     found = replica.table.by_id.get(id_)
     if found != wanted:
-        raise Problem(409, "edit-conflict", f"The override {id_!r} was set, then changed by another request.")
+        raise Problem("edit-conflict", f"The override {id_!r} was set, then changed by another request.")
     return _record(found, replica, now)
 
 
@@ -266,4 +266,4 @@ def _readable(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _not_found(id_: str) -> Problem:
-    return Problem(404, "not-found", f"No override has the id {id_[:100]!r}.")
+    return Problem("not-found", f"No override has the id {id_[:100]!r}.")

@@ -95,7 +95,7 @@ async def asset(request: Request) -> Response:
     """A file that a page loads."""
     name = request.path_params["name"]
     if name not in FILES | SWAGGER_UI_FILES | SCRIPTS.keys():
-        raise Problem(404, "not-found", f"There is no file {name[:100]!r}.")
+        raise Problem("not-found", f"There is no file {name[:100]!r}.")
     return await _serve(name, request)
 
 

@@ -303,9 +303,10 @@ def _price(body: OutcomeIn, slot: SlotRef) -> tuple[str, str]:
     if body.price is None:
         return "", ""
     if body.status != 402:
-        raise bad_value("price", body.price, "Only a page with the status 402 has a price.")
+        raise bad_value("price", body.price, "Only a page with the status 402 has a price.", "bad-request")
     if not (body.price.isascii() and body.price.isprintable()):
-        raise bad_value("price", body.price, "A price is printable ASCII, as in the field crawler-price.")
+        detail = "A price is printable ASCII, as in the field crawler-price."
+        raise bad_value("price", body.price, detail, "bad-request")
     if body.url is None:
         return body.price, ""
     target = target_from(body.url, "url")

@@ -156,4 +156,4 @@ def _no_file(origin: Origin, file: CachedFile) -> Problem:
     facts = robots_out(origin, file.cached)
     outcome = facts.outcome or "pending"
     reason = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
-    return Problem(404, "no-file", f"No file is cached for {origin.key}: its robots.txt is {outcome}{reason}.")
+    return Problem("no-file", f"No file is cached for {origin.key}: its robots.txt is {outcome}{reason}.")

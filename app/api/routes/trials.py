@@ -121,7 +121,7 @@ async def test(request: Request, test: TrialIn) -> Response:
     try:
         found = await services.long_work.run(request, size, work, *arguments)
     except TooMuchWork as error:
-        raise Problem(413, "too-large", f"{error.limit}; send a smaller file, or fewer rows.") from None
+        raise Problem("too-large", f"{error.limit}; send a smaller file, or fewer rows.") from None
     failure, _, content = found.partition(b"\n")
     if failure != b'""':
         _log.error("a row of a test failed\n%s", json.loads(failure))
@@ -159,7 +159,7 @@ def read(test: TrialIn, body: bytes | None, conditions: Conditions, policy: Purp
         count = len(targets) * len(readers)
         if count > ROWS_LIMIT:
             wanted = f"{len(targets)} URLs and {len(readers)} pairs of agent and dialect make {count} rows or more"
-            raise Problem(422, "too-many-rows", f"{wanted}; send at most {ROWS_LIMIT}.", parameter="urls")
+            raise Problem("too-many-rows", f"{wanted}; send at most {ROWS_LIMIT}.", parameter="urls")
     outcome = None
     if test.outcome is not None:
         rechecks = rechecks_of(targets, (agent for agent, _ in readers), conditions.models)
@@ -178,5 +178,5 @@ def read(test: TrialIn, body: bytes | None, conditions: Conditions, policy: Purp
     )
     if trial.explained and trial.rows > EXPLAINED_LIMIT:
         detail = f"This test has {trial.rows} rows; with explain, send at most {EXPLAINED_LIMIT}."
-        raise Problem(422, "too-many-rows", detail, parameter="urls")
+        raise Problem("too-many-rows", detail, parameter="urls")
     return trial

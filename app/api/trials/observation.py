@@ -120,7 +120,7 @@ def _body(sent: ObservationIn) -> bytes:
 
 def bad_file(detail: str) -> Problem:
     """422 for a body without the file that it needs, or with one that cannot be read."""
-    return Problem(422, "bad-robots", detail, parameter="robots")
+    return Problem("bad-robots", detail, parameter="robots")
 
 
 def _final_url(text: str | None, origin: Origin) -> str | None:

@@ -138,7 +138,7 @@ def rechecks_of(targets: Iterable[Target], agents: Iterable[Agent], models: Mode
         rechecks |= {(origin, name): recheck_of(models(origin.host, name)) for name in names}
         if len({(origin, recheck) for (origin, _), recheck in rechecks.items()}) > OUTAGES:
             detail = f"A test can simulate an outcome for at most {OUTAGES} pairs of origin and recheck model."
-            raise Problem(422, "too-many-origins", detail, parameter="outcome")
+            raise Problem("too-many-origins", detail, parameter="outcome")
     return rechecks
 
 

@@ -122,7 +122,7 @@ class BoundedMessages(HttpToolsProtocol):
         """Refuse a message that cannot be parsed."""
         if self._problem is None and self._in_head and self._head_bytes > HEAD_LIMIT:
             self._problem = _head_too_large()
-        self._refuse(self._problem or Problem(400, "bad-http", msg))
+        self._refuse(self._problem or Problem("bad-http", msg))
 
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing: the request is answered without the upgrade."""
@@ -146,10 +146,10 @@ class BoundedMessages(HttpToolsProtocol):
         """Require HTTP/1.x and exactly one Host field (RFC 9112 3.2), which HTTP/1.0 may omit."""
         version = self.parser.get_http_version()
         if version not in {"1.0", "1.1"}:
-            self._refuse_head(Problem(400, "bad-http", f"HTTP/{version} is not supported; use HTTP/1.1."))
+            self._refuse_head(Problem("bad-http", f"HTTP/{version} is not supported; use HTTP/1.1."))
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (hosts == 0 and version == "1.1"):
-            self._refuse_head(Problem(400, "bad-http", f"The request has {hosts} Host fields; send exactly one."))
+            self._refuse_head(Problem("bad-http", f"The request has {hosts} Host fields; send exactly one."))
         _, absolute, rest = self.url.partition(b"://")
         if absolute and not self.url.startswith(b"/"):
             # The authority of an absolute target replaces Host (RFC 9112 3.2.2).
@@ -279,7 +279,7 @@ class Connection(BoundedMessages):
             self.transport.close()
         else:
             detail = f"The request head did not arrive within {self.head_seconds:.0f} s."
-            self._refuse(Problem(408, "slow-request", detail))
+            self._refuse(Problem("slow-request", detail))
 
     def _close_unless_requested(self) -> None:
         self._rest_timer = None
@@ -298,8 +298,8 @@ class Connection(BoundedMessages):
 
 def _trailers_too_large() -> Problem:
     detail = f"The chunk headers and trailers are larger than {HEAD_LIMIT} bytes."
-    return Problem(431, "head-too-large", detail)
+    return Problem("head-too-large", detail)
 
 
 def _head_too_large() -> Problem:
-    return Problem(431, "head-too-large", f"The request head is larger than {HEAD_LIMIT} bytes.")
+    return Problem("head-too-large", f"The request head is larger than {HEAD_LIMIT} bytes.")

@@ -79,5 +79,5 @@ class OverloadedApp:
             await self._app(scope, receive, send)
             return
         detail = "This process has reached its limit of connections; try again in 1 s."
-        problem = Problem(503, "overloaded", detail, {"Connection": "close"}, retry_after=1)
+        problem = Problem("overloaded", detail, {"Connection": "close"}, retry_after=1)
         await problem.response()(scope, receive, send)
