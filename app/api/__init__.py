@@ -1,1 +1,1 @@
-"""The HTTP API: routes, JSON schemas, middleware, and errors as problem+json (RFC 9457)."""
+"""The HTTP API: routes, middleware, and errors as problem+json (RFC 9457)."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from app.api.schemas.history import DiffOut
+from app.api.routes.history import DiffOut
 from app.decisions import cached_files
 from app.decisions.evaluate import CachedFile
 from app.history.versions import Version

@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 import pytest
 
+from app.api.answers.file_schema import RobotsFileOut
 from app.api.long_work import SMALL_FILE
-from app.api.schemas.robots_file import RobotsFileOut
 from robots_core.lint.linter import lint
 from robots_core.robots.access import BODY_LIMIT
 from robots_core.robots.robots_txt import RobotsTxt

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.schemas.robots_file import RobotsFileOut
+from app.api.answers.file_schema import RobotsFileOut
 from robots_core.file_json import file_json
 from robots_core.lint.linter import lint
 from robots_core.robots.agents import Agent, read_agent

@@ -1,4 +1,4 @@
-"""Turn decisions into the models of `schemas`; nothing is computed here."""
+"""Turn decisions into the models of `schema`; nothing is computed here."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never

@@ -3,14 +3,15 @@
 from typing import Annotated
 
 from fastapi import Query, Request, Response
+from pydantic import Field
 
 from app.api.caller import caller_of
 from app.api.long_work import while_connected
 from app.api.problems import Problem, bad_value, documented
 from app.api.routing import api_router
-from app.api.schemas.history import FileChangeOut
 from app.api.services import services_of
 from app.api.stream import LINES, JsonLines
+from app.history.change import Change
 from app.history.redis_changes import OLDEST, ChangeId, ChangesMissed, Position, Since, read_id
 from robots_core.dates import END_OF_TIME
 from robots_core.times import instant, read_instant
@@ -19,6 +20,13 @@ CHANGES_LIMIT, LONGEST_POLL = 1000, 60.0
 """Changes of one answer, and the seconds that a request may wait for the first one, at most."""
 
 router = api_router("files")
+
+
+class FileChangeOut(Change):
+    """A line of the feed of changes."""
+
+    id: str = Field(description="Grows from change to change.")
+    at: str = Field(description="When the change was found.")
 
 
 @router.get(

@@ -7,15 +7,18 @@ from functools import partial
 from typing import Annotated, Literal, NamedTuple, Self
 
 from fastapi import Query, Request, Response
+from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
+from app.api.answers.schema import RuleOut, SpanOut
+from app.api.answers.serialize import robots_out
 from app.api.parameters import OriginUrl, Profile, ProfileAgents, file_origin_from
 from app.api.problems import Problem, bad_value, documented
-from app.api.routes import raw_file
+from app.api.routes.robots_file import AS_TEXT, text_response
 from app.api.routing import api_router
-from app.api.schemas.history import DiffOut, HistoryOut, ReadVersion, version_out
 from app.api.services import Services, services_of
-from app.cache.freshness import known_at
+from app.cache.freshness import Snapshot, known_at
+from app.cache.result import CacheResult, Source
 from app.decisions.cached_files import NoVersion
 from app.decisions.question import DialectName, agent_from, dialect_named
 from app.history.reader import PastVersions
@@ -24,6 +27,7 @@ from app.loop.work_turns import YieldBudget
 from robots_core.diff.as_json import changes_json
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
+from robots_core.robots.verdict import Permission, Reason
 from robots_core.times import instant, read_instant
 
 router = api_router("files")
@@ -31,10 +35,92 @@ router = api_router("files")
 _ID = re.compile(r"[0-9a-f]{8,64}")
 
 
+class VersionOut(BaseModel):
+    """A stored version: in force `from` one instant `until` another, null if it still is.
+
+    Fetches confirmed it up to `seen`. A version is a file, or the fact that there was none, or that the origin was
+    unreachable and no copy was left. `id` is the start of the SHA-256 of a file's bytes.
+    """
+
+    id: str
+    outcome: str = Field(description="successful, unavailable, unreachable, challenge or blocked_address")
+    status: int | None
+    cause: str | None
+    size: int | None = Field(description="Bytes of the file; null if there was none.")
+    truncated: bool
+    final_url: str | None
+    from_: str = Field(serialization_alias="from")
+    seen: str
+    until: str | None
+    source: Literal["fetched", "ingested"] = Field(description="Who got it last: the service, or a caller who sent it.")
+    text: str | None = Field(None, description="The file; only with `version`.")
+
+
+class HistoryOut(BaseModel):
+    """The versions of an origin's robots.txt, newest first; with `version`, only that one."""
+
+    url: str
+    versions: list[VersionOut]
+
+
+class SideOut(BaseModel):
+    """One version's decision about a path."""
+
+    verdict: Permission
+    reason: Reason
+    rule: RuleOut | None
+
+
+class PathChangeOut(BaseModel):
+    """A path that the two versions decide differently."""
+
+    path: str
+    gained: bool | None = Field(description="true: it became allowed; false: it ceased to be; null: neither.")
+    before: SideOut
+    after: SideOut
+
+
+class RatesChangeOut(BaseModel):
+    """The rates of the whole UTC day."""
+
+    before: list[SpanOut]
+    after: list[SpanOut]
+
+
+class AgentsChangeOut(BaseModel):
+    """What changed for agents that share the same changes: their rules, sample paths, and rates."""
+
+    agents: list[str] = Field(
+        description="As written in the files, then known crawlers that go by the group of these, as YandexBot goes by"
+        " Yandex's; `*` stands for all others that obey the group for `*`."
+    )
+    added: list[RuleOut]
+    removed: list[RuleOut]
+    paths: list[PathChangeOut]
+    rates: RatesChangeOut | None = Field(description="null if they are the same.")
+
+
+class DiffOut(BaseModel):
+    """What changed between two versions as `dialect` reads them, for each agent that either names, and for `*`.
+
+    For every pattern in either file, a path at its end, and one behind it where it need not match there, are decided by
+    both; so are paths where patterns meet, if no other changed alike. Agents without changes are left out.
+    """
+
+    url: str
+    dialect: str
+    from_: VersionOut = Field(serialization_alias="from")
+    to: VersionOut
+    agents: list[AgentsChangeOut]
+    sitemaps_added: list[str]
+    sitemaps_removed: list[str]
+    truncated: bool = Field(description="Whether the limits of a request cut the comparison or its answer short.")
+
+
 @router.get(
     "/v1/robots/history",
     response_model=HistoryOut,
-    responses={**raw_file.DOCUMENTED, **documented(404, 422, 503)},
+    responses={**AS_TEXT, **documented(404, 422, 503)},
 )
 async def history(
     request: Request,
@@ -65,9 +151,9 @@ async def history(
     if as_ == "text":
         if not isinstance(access, Successful):
             raise Problem("no-file", f"The version {found.version.id} of {origin.robots_url} is not a file.")
-        return raw_file.answer(access.body)
+        return text_response(access.body)
     text = access.body.decode("utf-8", "replace") if isinstance(access, Successful) else None
-    return _json(origin, [version_out(origin, found, text).model_dump(by_alias=True)])
+    return _json(origin, [_version_out(origin, found, text).model_dump(by_alias=True)])
 
 
 @router.get("/v1/robots/diff", response_model=DiffOut, responses={**documented(404, 422, 503)})
@@ -121,6 +207,14 @@ def _wanted(text: str | None, parameter: str) -> str | datetime | None:
     return at
 
 
+class _ReadVersion(NamedTuple):
+    """A version, its snapshot, and the instant (Unix seconds) of the next version; None for the current one."""
+
+    version: Version
+    snapshot: Snapshot
+    until: int | None
+
+
 class _Versions(NamedTuple):
     """The stored versions of an origin's file, the oldest first, and those of its archive."""
 
@@ -162,7 +256,7 @@ class _Versions(NamedTuple):
             raise _no_version(f"No version of {self.origin.robots_url} is stored before that of {since}.")
         return found
 
-    async def with_end(self, version: Version) -> ReadVersion:
+    async def with_end(self, version: Version) -> _ReadVersion:
         """The version with its file, and when the next one began. Raises Problem if it cannot be read."""
         if version in self.stored:
             found = self.read(self.stored.index(version))
@@ -175,7 +269,7 @@ class _Versions(NamedTuple):
             raise _no_version(f"The stored version of {self.origin.robots_url} from {since} is unreadable.")
         return found
 
-    def read(self, index: int) -> ReadVersion | None:
+    def read(self, index: int) -> _ReadVersion | None:
         """A stored version with its file, None if it cannot be read."""
         version, *later = self.stored[index : index + 2]
         return _read(version, later[0].first_seen if later else None)
@@ -185,10 +279,10 @@ def _no_version(detail: str) -> Problem:
     return Problem("no-version", detail)
 
 
-def _read(version: Version, until: int | None) -> ReadVersion | None:
+def _read(version: Version, until: int | None) -> _ReadVersion | None:
     """The version as it began: of failures, the first."""
     snapshot = version.read()
-    return None if snapshot is None else ReadVersion(version, known_at(snapshot, version.first_seen), until)
+    return None if snapshot is None else _ReadVersion(version, known_at(snapshot, version.first_seen), until)
 
 
 async def _all(versions: _Versions, budget: YieldBudget) -> Sequence[Mapping[str, object]]:
@@ -208,6 +302,26 @@ def _json(origin: Origin, versions: Sequence[Mapping[str, object]]) -> Response:
     return Response(to_json({"url": origin.robots_url, "versions": versions}), media_type="application/json")
 
 
-def _listed(origin: Origin, found: ReadVersion) -> Mapping[str, object]:
+def _listed(origin: Origin, found: _ReadVersion) -> Mapping[str, object]:
     """The members of VersionOut without its text."""
-    return version_out(origin, found).model_dump(by_alias=True, exclude={"text"})
+    return _version_out(origin, found).model_dump(by_alias=True, exclude={"text"})
+
+
+def _version_out(origin: Origin, found: _ReadVersion, text: str | None = None) -> VersionOut:
+    """The version, with `text` if given."""
+    version, snapshot, until = found
+    facts = robots_out(origin, CacheResult(snapshot, None, Source.HISTORY))
+    return VersionOut(
+        id=version.id,
+        outcome=facts.outcome or "",
+        status=facts.status,
+        cause=facts.cause,
+        size=len(snapshot.access.body) if isinstance(snapshot.access, Successful) else None,
+        truncated=facts.truncated,
+        final_url=facts.final_url,
+        from_=instant(version.first_seen),
+        seen=instant(version.last_seen),
+        until=None if until is None else instant(until),
+        source="fetched" if snapshot.ingested is None else "ingested",
+        text=text,
+    )

@@ -1,22 +1,14 @@
 """`/v1/robots`: get, refresh or purge the cached file of an origin, or send one that the caller fetched."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import Depends, Query, Request, Response
 from pydantic_core import to_json
 
 from app.api.answers.answer_caching import NOT_MODIFIED, NotModifiedResponse, if_none_match
-from app.api.answers.http_caching import NO_STORE
-from app.api.answers.serialize import robots_out
-from app.api.caller import caller_of
-from app.api.json_bodies import SMALL_BODY, in_parser
-from app.api.middleware.auth import admin, ingest
-from app.api.parameters import MaxAge, OriginUrl, Profile, Wait, file_origin_from
-from app.api.problems import Problem, documented
-from app.api.routes import raw_file
-from app.api.routing import api_router
-from app.api.schemas.robots_file import (
+from app.api.answers.file_schema import (
     FactsOut,
     IngestedOut,
     RobotsFileOut,
@@ -24,6 +16,14 @@ from app.api.schemas.robots_file import (
     facts_out,
     ingested_out,
 )
+from app.api.answers.http_caching import NO_STORE
+from app.api.answers.serialize import robots_out
+from app.api.caller import caller_of
+from app.api.json_bodies import SMALL_BODY, in_parser
+from app.api.middleware.auth import admin, ingest
+from app.api.parameters import MaxAge, OriginUrl, Profile, Wait, file_origin_from
+from app.api.problems import Problem, documented
+from app.api.routing import api_router
 from app.api.services import services_of
 from app.api.trials.observation import ObservationIn, read_observation
 from app.decisions.evaluate import CachedFile
@@ -37,6 +37,14 @@ router = api_router("files")
 
 Form: TypeAlias = Literal["json", "text", "facts"]
 
+AS_TEXT: Final[Mapping[int | str, dict[str, Any]]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string", "description": "With as=text: the file."}}}}
+}
+"""The response to `as=text`, for the OpenAPI document."""
+
+# The bytes are untrusted: a browser must show them as text, whatever they look like, and run nothing.
+_TEXT_ONLY = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
+
 ANY_AGENT = read_agent(STAR)
 """The agent that reads the file if none is named."""
 
@@ -44,7 +52,7 @@ ANY_AGENT = read_agent(STAR)
 @router.get(
     "/v1/robots",
     response_model=RobotsFileOut | FactsOut,
-    responses={**raw_file.DOCUMENTED, **NOT_MODIFIED, **documented(404, 422, 503)},
+    responses={**AS_TEXT, **NOT_MODIFIED, **documented(404, 422, 503)},
 )
 async def robots(
     request: Request,
@@ -92,7 +100,7 @@ async def _answer(
         case "facts":
             return Response(facts_out(origin, file).model_dump_json(), media_type="application/json")
         case "text" if file.robots is not None:
-            return raw_file.answer(file.robots.body)
+            return text_response(file.robots.body)
     facts = robots_out(origin, file.cached)
     if file.robots is None:
         whole = RobotsFileOut(robots=facts, version=file.version, dialect=dialect.name)
@@ -157,3 +165,8 @@ def _no_file(origin: Origin, file: CachedFile) -> Problem:
     outcome = facts.outcome or "pending"
     reason = f" ({facts.cause})" if facts.cause else f" (status {facts.status})" if facts.status else ""
     return Problem("no-file", f"No file is cached for {origin.key}: its robots.txt is {outcome}{reason}.")
+
+
+def text_response(body: bytes) -> Response:
+    """A robots.txt as received, byte for byte."""
+    return Response(body, media_type="text/plain", headers=_TEXT_ONLY)

@@ -17,9 +17,9 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from app.api.answers.encoding import AnswerEncoder
+from app.api.answers.file_schema import RobotsGroupOut
 from app.api.answers.schema import AnswerOut, ExplainedRowOut, ExtensionOut, ProblemOut, RobotsOut, RowOut
 from app.api.answers.serialize import answer_out, robots_out
-from app.api.schemas.robots_file import RobotsGroupOut
 from app.decisions.evaluate import Decision, Question
 from app.decisions.pasted import SimulatedOutcome, TrialResult, decider_for
 from robots_core.file_json import groups_json

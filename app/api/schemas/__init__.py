@@ -1,1 +1,0 @@
-"""The JSON schemas of answers, as OpenAPI describes them."""
