@@ -1,7 +1,7 @@
 """Errors as application/problem+json (RFC 9457): how each exception is answered."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from math import ceil, isfinite
 from typing import Any, Final
@@ -88,34 +88,10 @@ def bad_value(parameter: str, value: object, detail: str, slug: str | None = Non
 
 def problem_of(error: Exception) -> Problem:
     """How an error is answered, or stands in place of an item's answer."""
-    match error:
-        case Problem():
-            return error
-        case BadQuestion():
-            return bad_value(error.parameter, error.value, str(error))
-        case RequestValidationError():
-            return invalid(error.errors())
-        case Busy():
-            slug = "overloaded" if isinstance(error, Overloaded) else "busy"
-            return Problem(slug, str(error), retry_after=error.retry_after)
-        case ChangedMeanwhile():
-            return Problem("edit-conflict", f"{error} Read it again, then retry.")
-        case FromFile():
-            return Problem("override-of-file", str(error))
-        case ManyOverrides():
-            return Problem("too-many-overrides", str(error))
-        case NothingKnown():
-            return Problem("no-file", str(error))
-        case NoVersion():
-            earliest = None if error.earliest is None else instant(error.earliest)
-            return Problem("no-version", str(error), earliest=earliest)
-        case QuotaExceeded():
-            seconds = max(1, ceil(error.retry_after))
-            return Problem("quota-exceeded", f"{error} Try again in {seconds} s.", retry_after=seconds)
-        case StoreDown():
-            return Problem("store-down", f"The store is unavailable: {error}.", retry_after=1)
-        case _:
-            return unexpected(REQUEST_ID.get() or "")
+    if isinstance(error, Problem):
+        return error
+    make = next((make for kind, make in _PROBLEM_OF.items() if isinstance(error, kind)), None)
+    return unexpected(REQUEST_ID.get() or "") if make is None else make(error)
 
 
 def install(app: FastAPI) -> None:
@@ -247,17 +223,29 @@ def documented(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
     }
 
 
-HANDLED: Final = (
-    BadQuestion,
-    Busy,
-    ChangedMeanwhile,
-    ClientDisconnect,
-    FromFile,
-    HTTPException,
-    ManyOverrides,
-    NoVersion,
-    QuotaExceeded,
-    RequestValidationError,
-    StoreDown,
-)
+def _quota_exceeded(error: QuotaExceeded) -> Problem:
+    seconds = max(1, ceil(error.retry_after))
+    return Problem("quota-exceeded", f"{error} Try again in {seconds} s.", retry_after=seconds)
+
+
+def _no_version(error: NoVersion) -> Problem:
+    return Problem("no-version", str(error), earliest=None if error.earliest is None else instant(error.earliest))
+
+
+_PROBLEM_OF: Final[Mapping[type[Exception], Callable[[Any], Problem]]] = {
+    BadQuestion: lambda error: bad_value(error.parameter, error.value, str(error)),
+    ChangedMeanwhile: lambda error: Problem("edit-conflict", f"{error} Read it again, then retry."),
+    FromFile: lambda error: Problem("override-of-file", str(error)),
+    ManyOverrides: lambda error: Problem("too-many-overrides", str(error)),
+    NothingKnown: lambda error: Problem("no-file", str(error)),
+    NoVersion: _no_version,
+    Overloaded: lambda error: Problem("overloaded", str(error), retry_after=error.retry_after),
+    Busy: lambda error: Problem("busy", str(error), retry_after=error.retry_after),
+    QuotaExceeded: _quota_exceeded,
+    RequestValidationError: lambda error: invalid(error.errors()),
+    StoreDown: lambda error: Problem("store-down", f"The store is unavailable: {error}.", retry_after=1),
+}
+"""The problem of each error; an error of several kinds has the first."""
+
+HANDLED: Final[tuple[type[Exception], ...]] = (*_PROBLEM_OF, ClientDisconnect, HTTPException)
 """The errors that are answered as a problem; a Problem is an HTTPException."""

@@ -1,7 +1,7 @@
 """`GET /v1/origins`: the origins that operators may want to look at."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Request
@@ -84,31 +84,19 @@ async def origins(
     """
     services = services_of(request)
     now = services.now().timestamp()
-    found: list[OriginOut] = []
-    async for row in _rows(services, order, await _listed(services, order), now):
-        if outcome is None or row.outcome == outcome:
-            found.append(row)
-        if len(found) == limit:
-            break
-    return OriginsOut(order=order, origins=found)
-
-
-async def _listed(services: Services, order: Order) -> Sequence[tuple[Origin, float]]:
     if order is Order.REFUSED:
-        return [(origin, 0.0) for origin in services.edge.latest()[:LISTED]]
-    return await services.origin_lists.read(order)
-
-
-async def _rows(
-    services: Services, order: Order, listed: Sequence[tuple[Origin, float]], now: float
-) -> AsyncIterator[OriginOut]:
+        listed: Sequence[tuple[Origin, float]] = [(origin, 0.0) for origin in services.edge.latest()[:LISTED]]
+    else:
+        listed = await services.origin_lists.read(order)
+    found: list[OriginOut] = []
     for start in range(0, len(listed), READ_AT_ONCE):
         some = listed[start : start + READ_AT_ONCE]
         snapshots = await asyncio.gather(*(services.snapshot_of(origin) for origin, _ in some))
-        for (origin, score), snapshot in zip(some, snapshots, strict=True):
-            row = _row(services, order, origin, score, snapshot, now)
-            if row is not None:
-                yield row
+        rows = (_row(services, order, *it, snapshot, now) for it, snapshot in zip(some, snapshots, strict=True))
+        found += [row for row in rows if row is not None and outcome in (None, row.outcome)]
+        if len(found) >= limit:
+            break
+    return OriginsOut(order=order, origins=found[:limit])
 
 
 def _row(

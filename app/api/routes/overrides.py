@@ -39,13 +39,8 @@ Operator = Annotated[str, Depends(admin)]
 Id = Annotated[str, Path(alias="id", max_length=64, description="You choose it: letters, digits, '.', '_' and '-'.")]
 
 
-class OverrideIn(RequestModel):
-    """An override to set. The actions `robots`, `delay` and `budget` need the member of the same name.
-
-    A record that GET gives may be sent as it is, in the service that gave it or in another one.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
+class OverrideText(BaseModel):
+    """The members of an override that an operator writes."""
 
     scope: str = Field(description="An origin, https://www.example.com, or a host suffix, example.com.")
     action: ActionName
@@ -60,6 +55,16 @@ class OverrideIn(RequestModel):
     )
     expires_at: InstantText | None = Field(None, description="RFC 3339 instant at which it stops to apply.")
     shadow: bool = Field(False, description="Count what it would change, but change no answer; not with budget.")
+
+
+class OverrideIn(OverrideText, RequestModel):
+    """An override to set. The actions `robots`, `delay` and `budget` need the member of the same name.
+
+    A record that GET gives may be sent as it is, in the service that gave it or in another one.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
     id: str | None = Field(None, description="The id in the path, or left out.")
     expired: bool | None = Field(None, description="Ignored: `expires_at` decides.")
     updated_at: InstantText | None = Field(None, description="Ignored: the time of this request counts.")
@@ -67,19 +72,15 @@ class OverrideIn(RequestModel):
     source: OverrideSource | None = Field(None, description="Ignored: this request sets it in the store.")
 
 
-class OverrideRecordOut(BaseModel):
+class _Named(BaseModel):
+    id: str
+
+
+class OverrideRecordOut(OverrideText, _Named):  # JSON has the members of the last base first
     """An override. A stored one that has expired is listed for a day, then removed."""
 
-    id: str
-    scope: str
-    action: ActionName
-    reason: str
-    agents: list[str]
-    robots: str | None
-    delay: float | None
-    budget: int | None
-    expires_at: str | None
-    shadow: bool
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
     expired: bool
     updated_at: str | None = Field(description="When it was last set; null for one of OVERRIDES_FILE.")
     updated_by: str | None = Field(description="Who set it; null for one of OVERRIDES_FILE.")

@@ -81,11 +81,8 @@ class SimulatedOutcomeIn(RequestModel):
         """How long it has lasted; raises Problem if that is invalid."""
         seconds = self.lasting if not isinstance(self.lasting, str) else read_seconds(self.lasting)
         if seconds is None or not 0 <= seconds <= LONGEST_OUTAGE:
-            raise _bad(
-                "for",
-                self.lasting,
-                f'give a duration such as 3600, "12h" or "3d", up to {LONGEST_OUTAGE / 86_400:.0f} days',
-            )
+            wanted = f'give a duration such as 3600, "12h" or "3d", up to {LONGEST_OUTAGE / 86_400:.0f} days'
+            raise _bad("for", self.lasting, wanted)
         return float(seconds)
 
     def outcome(self, body: bytes | None, rechecks: Rechecks, *, truncated: bool) -> SimulatedOutcome:
@@ -116,11 +113,8 @@ class SimulatedOutcomeIn(RequestModel):
         if status is None:
             raise bad_value("outcome", None, "outcome needs a status or a cause.")
         if status in REDIRECTS:
-            raise _bad(
-                "status",
-                status,
-                'a fetch follows redirects; send the status at their end, or "cause": "redirect_loop"',
-            )
+            wanted = 'a fetch follows redirects; send the status at their end, or "cause": "redirect_loop"'
+            raise _bad("status", status, wanted)
         headers = [] if self.retry_after is None else [(b"retry-after", b"%d" % self.retry_after)]
         sent = Successful(204, b"") if status == 204 else file  # 204 has no body
         return read_observed(status, headers, sent.body, 0.0, None, truncated=sent.truncated)
