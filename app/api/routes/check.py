@@ -5,6 +5,7 @@ A disallow and a defer are problems, too, which say why; an allow has no content
 
 import math
 import string
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, Final
 from urllib.parse import quote
@@ -82,6 +83,7 @@ _FIELDS = {
     "Robots-Interval": "Seconds from one document to the next: `rate.interval` of GET /v1/allowed, rounded up to 1 ms.",
 }
 
+_RETRY_AFTER = {"Retry-After": "Seconds after which to ask again."}
 
 _ORIGINAL_URL = {
     "name": ORIGINAL_URL,
@@ -90,12 +92,10 @@ _ORIGINAL_URL = {
     "schema": {"type": "string"},
 }
 
-
 _REFUSAL = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/RefusalOut"}}}}
 
 
-def _described(text: str, **more: str) -> dict[str, Any]:
-    fields = {**_FIELDS, **more}
+def _described(text: str, fields: Mapping[str, str] = _FIELDS) -> dict[str, Any]:
     return {
         "description": text,
         "headers": {name: {"description": meaning, "schema": {"type": "string"}} for name, meaning in fields.items()},
@@ -110,14 +110,8 @@ def _described(text: str, **more: str) -> dict[str, Any]:
     responses={
         **documented(404, 422),
         _ALLOWED: _described("Allow."),
-        403: {**_REFUSAL, **_described("Disallow; without Robots-Verdict, another problem.")},
-        503: {
-            **_REFUSAL,
-            **_described(
-                "Defer; without Robots-Verdict, another problem.",
-                **{"Retry-After": "Seconds after which to ask again."},
-            ),
-        },
+        403: _REFUSAL | _described("Disallow; without Robots-Verdict, another problem."),
+        503: _REFUSAL | _described("Defer; without Robots-Verdict, another problem.", _FIELDS | _RETRY_AFTER),
     },
 )
 async def check(request: Request) -> Response:
