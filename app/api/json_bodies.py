@@ -110,8 +110,6 @@ def read_json(text: bytes, what: str = "The request body") -> Any:
     # It also shows each member, but takes five times as long.
     try:
         return json.loads(text.decode(), parse_constant=_not_a_number, object_pairs_hook=_object)
-    except _RepeatedName as error:
-        raise repeated_member(error.name, error.value) from None
     except RecursionError:
         wrong = "it is nested too deeply"
     except ValueError as error:
@@ -160,18 +158,11 @@ def _may_repeat_names(text: bytes, parsed: object) -> bool:
     return text.count(b":") != to_json(parsed).count(b":") or b"\\u003" in text
 
 
-class _RepeatedName(Exception):
-    def __init__(self, name: str, value: object) -> None:
-        super().__init__(name)
-        self.name = name
-        self.value = value
-
-
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in members:
         if name in found:
-            raise _RepeatedName(name, value)
+            raise repeated_member(name, value)
         found[name] = value
     return found
 

@@ -1,6 +1,7 @@
 """The routes of the API: what they refuse, how their bodies are parsed, and which ones FastAPI only documents."""
 
 from collections.abc import Callable, Coroutine, Iterator
+from operator import attrgetter
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -56,7 +57,7 @@ def api_router(tag: str, route_class: type[APIRoute] = CheckedRoute) -> APIRoute
     return APIRouter(
         tags=[tag],
         route_class=route_class,
-        generate_unique_id_function=operation_id,
+        generate_unique_id_function=attrgetter("name"),
         strict_content_type=False,  # JSON without a Content-Type is taken; other_sites refuses their pages
     )
 
@@ -68,11 +69,6 @@ def documented_as(model: type[BaseModel], place: FieldInfo | None = None) -> Any
         """Is not called."""
 
     return Depends(read)
-
-
-def operation_id(route: APIRoute) -> str:
-    """The operation id of a route: the name of its function."""
-    return route.name
 
 
 def _names(dependant: Dependant) -> Iterator[str]:

@@ -58,24 +58,21 @@ class Lines:
     """Splits bytes into lines. A line longer than QUESTION_LINE_LIMIT is skipped, and None stands for it."""
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[bytes | None]:
         """The lines that `data` completes, in order; None for each that is too long."""
-        *ends, beginning = data.split(b"\n")
-        for end in ends:
-            yield self._line(end)
-        self._rest += beginning
-        del self._rest[QUESTION_LINE_LIMIT + 1 :]  # one byte more says that it is too long
+        *lines, beginning = (self._rest + data).split(b"\n")
+        self._rest = beginning[: QUESTION_LINE_LIMIT + 1]  # one byte more says that it is too long
+        return map(_bounded, lines)
 
     def last(self) -> bytes | None:
         """The line after the last line break."""
-        return self._line(b"")
+        return _bounded(self._rest)
 
-    def _line(self, end: bytes) -> bytes | None:
-        line = bytes(self._rest) + end
-        self._rest.clear()
-        return line if len(line) <= QUESTION_LINE_LIMIT else None
+
+def _bounded(line: bytes) -> bytes | None:
+    return line if len(line) <= QUESTION_LINE_LIMIT else None
 
 
 class AnswerWindow:

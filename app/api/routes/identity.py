@@ -15,14 +15,9 @@ if TYPE_CHECKING:
 router = APIRouter()
 
 
-def _host(request: Request) -> str:
-    """The Host of the request, without the port of https: a proxy ends TLS."""
-    return request.headers.get("host", "").lower().removesuffix(":443")
-
-
 def _identity(request: Request) -> "Identity":
     """The identity under the host of the request. Raises Problem."""
-    host = _host(request)
+    host = request.headers.get("host", "").lower().removesuffix(":443")  # the port of https: a proxy ends TLS
     identity = services_of(request).identities().get(host)
     if identity is None:
         raise Problem(

@@ -338,21 +338,17 @@ def _with_slot(result: PermitResult) -> bytes:
 
 def _members(result: PermitResult) -> Mapping[str, object]:
     """The members of PermitOut beside those of AnswerOut."""
-    members: dict[str, object] = dict.fromkeys(("pool", "permit", "go_at", "wait", "interval", "bound", "retry_after"))
-    grant, permit = result.grant, result.permit
-    if grant is None:
-        return {**members, "degraded": False, **_signing(result)}
-    slot = grant.result
-    members.update(pool=result.pool, wait=round(slot.wait, 6), interval=slot.interval, bound=slot.bound)
-    if isinstance(slot, Slot):
-        members.update(permit=permit, go_at=_milliseconds_up(slot.go_at))
-    else:
-        members.update(retry_after=round(slot.retry_after, 6))
-    return {**members, "degraded": grant.degraded, **_signing(result)}
-
-
-def _signing(result: PermitResult) -> Mapping[str, object]:
-    return {} if result.signing is None else result.signing._asdict()
+    names = ("pool", "permit", "go_at", "wait", "interval", "bound", "retry_after")
+    members: dict[str, object] = {**dict.fromkeys(names), "degraded": False}
+    if result.grant is not None:
+        slot = result.grant.result
+        members.update(pool=result.pool, wait=round(slot.wait, 6), interval=slot.interval, bound=slot.bound)
+        members["degraded"] = result.grant.degraded
+        if isinstance(slot, Slot):
+            members.update(permit=result.permit, go_at=_milliseconds_up(slot.go_at))
+        else:
+            members["retry_after"] = round(slot.retry_after, 6)
+    return members if result.signing is None else members | result.signing._asdict()
 
 
 def _milliseconds_up(at: float) -> str:

@@ -140,31 +140,24 @@ class SiteReader:
         return await self._fetch_at(SlotRef(target.origin.key, slot.key, slot.name, slot.go_at), target, bounds)
 
     async def _fetch_at(self, slot: SlotRef, target: Target, bounds: ReadBounds) -> SitePage:
+        async def report(status: int | None, wait: float, elapsed: float | None, *, released: bool = False) -> None:
+            outcome = Outcome(status, wait, elapsed, released, slot.key.agent)
+            await self._permits.report(Report(slot, outcome))
+
         begun = time.monotonic()
         try:
             received = await self._fetch(target, bounds.limit, bounds.asked_port, bounds.caller)
         except Busy:
-            await self._report(slot, None, released=True)
+            await report(None, 0.0, None, released=True)
             raise
         elapsed = time.monotonic() - begun
         if not isinstance(received, Received):
-            await self._report(slot, received.status if isinstance(received, Unreachable) else None, elapsed)
+            await report(received.status if isinstance(received, Unreachable) else None, 0.0, elapsed)
             return SitePage(ReadOutcome.FAILED, target, _failure(received))
-        await self._report(slot, received.status, elapsed, retry_after(received.headers, self._now()) or 0)
+        await report(received.status, retry_after(received.headers, self._now()) or 0.0, elapsed)
         if received.body is None and received.status not in REDIRECTS:
             return SitePage(ReadOutcome.FAILED, target, f"It answers {received.status}.")
         return SitePage(ReadOutcome.READ, target, response=received)
-
-    async def _report(
-        self,
-        slot: SlotRef,
-        status: int | None,
-        elapsed: float | None = None,
-        wait: float = 0.0,
-        *,
-        released: bool = False,
-    ) -> None:
-        await self._permits.report(Report(slot, Outcome(status, wait, elapsed, released, slot.key.agent)))
 
 
 def _refusal(decision: Decision) -> str:

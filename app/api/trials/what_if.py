@@ -90,7 +90,8 @@ class SimulatedOutcomeIn(RequestModel):
 
         Raises Problem if the members contradict each other.
         """
-        sent = _file(body or b"", truncated=truncated)
+        text = body or b""
+        sent = Successful(200, readable_part(text), truncated or len(text) > BODY_LIMIT)
         copy = sent if body is not None and self.had_copy else None
         return SimulatedOutcome(recognise_challenge(self._fetched(sent)), self.seconds(), copy, rechecks)
 
@@ -118,10 +119,6 @@ class SimulatedOutcomeIn(RequestModel):
         headers = [] if self.retry_after is None else [(b"retry-after", b"%d" % self.retry_after)]
         sent = Successful(204, b"") if status == 204 else file  # 204 has no body
         return read_observed(status, headers, sent.body, 0.0, None, truncated=sent.truncated)
-
-
-def _file(body: bytes, *, truncated: bool) -> Successful:
-    return Successful(200, readable_part(body), truncated or len(body) > BODY_LIMIT)
 
 
 def rechecks_of(targets: Iterable[Target], agents: Iterable[Agent], models: Models) -> Rechecks:
