@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.api import questions
+from app.api import json_bodies
 from app.api.json_bodies import read_item
 from app.api.problems import Problem, problem_of
 from app.api.questions import question_of, read_all
@@ -173,7 +173,7 @@ def test_what_is_not_validated_is_read_alike(url: str, agent: str) -> None:
 def test_pydantic_does_not_see_an_item_with_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would make an error for each."""
     seen: list[object] = []
-    monkeypatch.setattr(questions, "validated", lambda *_: seen.append(1))
+    monkeypatch.setattr(json_bodies, "validated", lambda *_: seen.append(1))
     hostile = {**item(0), **{f"k{at}": at for at in range(60_000)}}
     [(_, error)] = asked([hostile])
     assert isinstance(error, Problem)

@@ -32,6 +32,8 @@ FILES = frozenset({"docs.js", "icon.svg", "style.css"})
 SCRIPTS = {name: page_script(WEB / main).encode() for name, main in (("first.js", "first.js"), ("page.js", "main.js"))}
 """What the tester page loads: a module of app/web, with those that it imports."""
 
+DOCUMENT = "openapi.json"
+
 SWAGGER_UI_FILES = frozenset({"swagger-ui.css", "swagger-ui-bundle.js"})
 
 # The page shows untrusted robots.txt files, as text nodes only. If that ever fails, the policy still lets nothing in
@@ -69,7 +71,8 @@ HEADERS = {
 }
 
 _files, _swagger_ui = StaticFiles(directory=WEB), StaticFiles(directory=SWAGGER_UI)
-_tags = {name: f'"{sha256(script).hexdigest()[:32]}"' for name, script in SCRIPTS.items()}
+_contents = {**SCRIPTS, DOCUMENT: (WEB / DOCUMENT).read_bytes()}
+_tags = {name: f'"{sha256(content).hexdigest()[:32]}"' for name, content in _contents.items()}
 
 
 async def page(request: Request) -> Response:
@@ -88,7 +91,7 @@ async def docs(request: Request) -> Response:
 
 async def openapi(request: Request) -> Response:
     """The OpenAPI document."""
-    return await _serve("openapi.json", request)
+    return await _serve(DOCUMENT, request)
 
 
 async def asset(request: Request) -> Response:
@@ -100,8 +103,8 @@ async def asset(request: Request) -> Response:
 
 
 async def _serve(name: str, request: Request, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
-    if name in SCRIPTS:
-        response = _script(name, request)
+    if name in _contents:
+        response = _in_memory(name, request)
     else:
         directory = _swagger_ui if name in SWAGGER_UI_FILES else _files
         response = await directory.get_response(name, request.scope)
@@ -111,8 +114,9 @@ async def _serve(name: str, request: Request, headers: Mapping[str, str] = Mappi
     return response
 
 
-def _script(name: str, request: Request) -> Response:
-    response = Response(SCRIPTS[name], media_type="text/javascript", headers={"ETag": _tags[name]})
+def _in_memory(name: str, request: Request) -> Response:
+    media_type = "text/javascript" if name in SCRIPTS else "application/json"
+    response = Response(_contents[name], media_type=media_type, headers={"ETag": _tags[name]})
     if _files.is_not_modified(response.headers, request.headers):
         return NotModifiedResponse(response.headers)
     return response
