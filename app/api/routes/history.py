@@ -21,7 +21,7 @@ from app.cache.freshness import Snapshot, known_at
 from app.cache.result import CacheResult, Source
 from app.decisions.cached_files import NoVersion
 from app.decisions.question import DialectName, agent_from, dialect_named
-from app.history.reader import PastVersions
+from app.history.reader import ArchivedVersions
 from app.history.versions import History, Version, version_at
 from app.loop.work_turns import YieldBudget
 from robots_core.diff.as_json import changes_json
@@ -220,7 +220,7 @@ class _Versions(NamedTuple):
 
     origin: Origin
     stored: History
-    archived: PastVersions
+    archived: ArchivedVersions
 
     @classmethod
     async def of(cls, services: Services, origin: Origin) -> Self:
