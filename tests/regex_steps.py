@@ -6,7 +6,8 @@ so an expression that is linear here is linear there. It supports the nodes that
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 # Private modules of `re`, which have no types.
@@ -15,13 +16,22 @@ _parser: Any = importlib.import_module("re._parser")
 _CATEGORIES = {op.CATEGORY_SPACE: str.isspace, op.CATEGORY_DIGIT: str.isdigit}
 
 
+@cache
+def _parsed(pattern: re.Pattern[Any]) -> tuple[Any, ...]:
+    """The parsed pattern as nested tuples. Bytes are decoded as Latin-1, which is how `re` treats them."""
+    source = pattern.pattern
+    return _plain(_parser.parse(source if isinstance(source, str) else source.decode("latin-1"), pattern.flags))
+
+
+def _plain(node: Any) -> Any:
+    return tuple(map(_plain, node)) if isinstance(node, _parser.SubPattern | list | tuple) else node
+
+
 class StepCounter:
     """Matches one pattern as `re` would; `steps` counts attempts to match a node at a position."""
 
     def __init__(self, pattern: re.Pattern[Any]) -> None:
-        """Bytes are decoded as Latin-1, which is how `re` treats them."""
-        source = pattern.pattern
-        self._tree = list(_parser.parse(source if isinstance(source, str) else source.decode("latin-1"), pattern.flags))
+        self._tree = _parsed(pattern)
         self._ignores_case = bool(pattern.flags & re.IGNORECASE)
         self.steps = 0
 
@@ -50,7 +60,7 @@ class StepCounter:
     def _at(self, text: str, start: int) -> list[int]:
         return [end for end, _ in zip(self._ends(self._tree, text, start), range(1), strict=False)]
 
-    def _ends(self, nodes: list[Any], text: str, start: int) -> Iterator[int]:
+    def _ends(self, nodes: Sequence[Any], text: str, start: int) -> Iterator[int]:
         """The ends of a sequence of nodes, in the order in which `re` tries them."""
         self.steps += 1
         if not nodes:
@@ -66,10 +76,10 @@ class StepCounter:
                 if start < len(text) and self._is_one(node, text[start]):
                     yield start + 1
             case op.SUBPATTERN:
-                yield from self._ends(list(argument[3]), text, start)
+                yield from self._ends(argument[3], text, start)
             case op.BRANCH:
                 for branch in argument[1]:
-                    yield from self._ends(list(branch), text, start)
+                    yield from self._ends(branch, text, start)
             case op.MAX_REPEAT:
                 yield from self._repeated(argument, text, start)
             case op.POSSESSIVE_REPEAT:
@@ -87,7 +97,7 @@ class StepCounter:
         """Whether a lookahead or a lookbehind matches; all lookbehinds in use are one character long."""
         direction, inner = argument
         if direction > 0:
-            return any(True for _ in self._ends(list(inner), text, start))
+            return any(True for _ in self._ends(inner, text, start))
         return start > 0 and self._is_one(inner[0], text[start - 1])
 
     def _repeated(self, argument: Any, text: str, start: int) -> Iterator[int]:
@@ -101,9 +111,9 @@ class StepCounter:
                 self.steps += 1
                 yield stop
             return
-        yield from self._groups(list(inner), low, high, text, start)
+        yield from self._groups(inner, low, high, text, start)
 
-    def _groups(self, inner: list[Any], low: int, high: int, text: str, start: int) -> Iterator[int]:
+    def _groups(self, inner: Sequence[Any], low: int, high: int, text: str, start: int) -> Iterator[int]:
         self.steps += 1
         if high > 0:
             for end in self._ends(inner, text, start):

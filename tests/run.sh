@@ -7,6 +7,9 @@ set -eu
 pytest="$(dirname "$0")/../.venv/bin/python -m pytest"
 failed=build/failed-tests
 
+# Plugins of pytest, and what tests start, would be compiled anew in each process.
+unset PYTHONDONTWRITEBYTECODE
+
 mkdir -p build
 # Tests wait much, so more processes than cores save time. The tests of a file run in one process, in the order of
 # tests/conftest.py.

@@ -22,6 +22,7 @@ from redis.asyncio.connection import AbstractConnection, Connection, SSLConnecti
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
 from redis.backoff import NoBackoff
+from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import RedisError
 
@@ -38,6 +39,9 @@ Client: TypeAlias = Redis | ClusterClient
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 2.0
+
+_DRIVER = DriverInfo()
+"""What connections tell the store of redis-py. Each would otherwise read the version from the files of the package."""
 
 
 def connect(url: str) -> Client:
@@ -168,6 +172,7 @@ def _options(login: Login, tls: ReloadedFile[ssl.SSLContext] | None) -> dict[str
         "socket_connect_timeout": _CONNECT_SECONDS,
         "socket_timeout": _ANSWER_SECONDS,
         "retry": Retry(NoBackoff(), 0),
+        "driver_info": _DRIVER,
         # With protocol 3, redis-py listens for maintenance notifications, and therefore hands out connections that have
         # unread data or that the server has closed (https://github.com/redis/redis-py/issues/4252).
         "protocol": 2,

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from app.fetch.network import Resolver
 from app.main.service import create
@@ -23,6 +24,21 @@ from tests.origins import NO_TLS, Names
 from tests.patient_service import STORE_TIMEOUT
 
 START = datetime(2026, 11, 21, 18, 30, tzinfo=UTC).timestamp()
+
+
+class GivenSettings(Settings):
+    """Settings from their arguments alone: to read the environment takes as long as the rest of a start."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
 
 
 class Service:
@@ -53,7 +69,7 @@ def settings_on(store_url: str, **others: Any) -> Settings:
         "operator_token_file": TOKEN_FILE,
         **others,
     }
-    return Settings(**values)
+    return GivenSettings(**values)
 
 
 @asynccontextmanager

@@ -111,7 +111,7 @@ class Counter(StepCounter):
     def _node_ends(self, node: Any, text: str, start: int) -> Iterator[int]:
         code, argument = node
         if code is op.ASSERT and argument[0] > 0:
-            if any(True for _ in self._ends(list(argument[1]), text, start)):
+            if any(True for _ in self._ends(argument[1], text, start)):
                 yield start
         elif code is op.AT and self._lines and argument in {op.AT_BEGINNING, op.AT_END}:
             neighbour = text[start - 1 : start] if argument is op.AT_BEGINNING else text[start : start + 1]
@@ -122,7 +122,7 @@ class Counter(StepCounter):
 
     def _is_in(self, node: Any, character: str) -> bool:
         code, argument = node
-        if code is op.IN and argument == [(op.CATEGORY, op.CATEGORY_NOT_SPACE)]:
+        if code is op.IN and argument == ((op.CATEGORY, op.CATEGORY_NOT_SPACE),):
             return not character.isspace()
         return super()._is_in(node, character)
 

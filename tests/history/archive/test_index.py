@@ -31,9 +31,7 @@ from tests.history.archive.spans import (
 )
 
 
-def in_use(snapshots: Sequence[Snapshot], at: float) -> str | None:
-    """The digest of the version in use, by the definition of a history."""
-    version = version_at(tuple(in_order(map(version_of, snapshots))), at)
+def digest_of(version: Version | None) -> str | None:
     return None if version is None else version.digest.hex()
 
 
@@ -59,13 +57,12 @@ def test_every_instant_is_answered_by_pieces_as_by_the_whole(
     for first in range(0, len(snapshots), 7):
         write(archive, *snapshots[first : first + 7], process=f"p{first % 3}")
     spans = [span_of(SITE, snapshot)[0] for snapshot in snapshots]
-    past = archive.past(SITE)
+    past, history = archive.past(SITE), tuple(in_order(map(version_of, snapshots)))
     instants = {it + delta for span in spans for it in (span.first_seen, span.last_seen) for delta in (-1, 0, 0.5, 1)}
     for instant in sorted(instants | {it + KEEP for it in instants}):
-        expected = in_use(snapshots, instant)
+        expected = digest_of(version_at(history, instant))
         for reader in (past, archive.past(SITE)):
-            version = reader.at(instant)
-            assert (None if version is None else version.digest.hex()) == expected, instant
+            assert digest_of(reader.at(instant)) == expected, instant
     for span in spans:
         found_ = past.by_id(span.id)
         assert found_ is not None

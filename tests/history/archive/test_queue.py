@@ -155,24 +155,27 @@ async def test_no_line_of_a_killed_process_names_a_version_that_is_lost(
 
     async def ask_all(client: httpx.AsyncClient, urls: Sequence[str]) -> None:
         for url in urls:
+            asked.append(url)
             response = await client.get("/v1/allowed", params={"url": url, "agent": "ExampleBot"})
             assert response.status_code == 200
 
     async with serve(text(200, "User-agent: *\nDisallow: /a\n"), host="0.0.0.0") as origin:
         urls = [f"http://127.9.{number // 250}.{number % 250 + 1}:{origin.port}/a" for number in range(600)]
+        asked: list[str] = []
         lines: list[int] = []
         for ended_by in (signal.SIGKILL, signal.SIGTERM):
             with started(**settings) as service:
                 async with httpx.AsyncClient(base_url=service.url, timeout=60) as client:
-                    asked = asyncio.gather(*(ask_all(client, urls[worker::10]) for worker in range(10)))
+                    answers = asyncio.gather(*(ask_all(client, urls[worker::10]) for worker in range(10)))
                     if ended_by is signal.SIGKILL:
                         await until_so(lambda: log.exists() and log.stat().st_size > 0)
                         await asyncio.sleep(after)
                         await asyncio.to_thread(service.signal, ended_by)
                         with suppress(httpx.TransportError):
-                            await asked
+                            await answers
+                        urls = [*asked, *[url for url in urls if url not in asked][:50]]
                     else:
-                        await asked
+                        await answers
                         await asyncio.to_thread(service.signal, ended_by)
             ended = await run("audit", "--verify", str(log), "--archive", str(archive))
             # If the archive is more than ARCHIVE_WAIT behind, the line says so.
