@@ -17,7 +17,7 @@ _CATEGORIES = {op.CATEGORY_SPACE: str.isspace, op.CATEGORY_DIGIT: str.isdigit}
 
 
 @cache
-def _parsed(pattern: re.Pattern[Any]) -> tuple[Any, ...]:
+def _parsed(pattern: re.Pattern[Any]) -> Any:
     """The parsed pattern as nested tuples. Bytes are decoded as Latin-1, which is how `re` treats them."""
     source = pattern.pattern
     return _plain(_parser.parse(source if isinstance(source, str) else source.decode("latin-1"), pattern.flags))

@@ -25,7 +25,7 @@ KEPT, UNTIL, PLACE, OWN = KEYS[:4]
 NEW = QueueState()
 SECOND = (PaceWindow(math.inf, 1.0),)
 SLOW = (PaceWindow(math.inf, 10.0),)
-MICRO = 1_000_000
+MICRO = 100_000
 
 
 def pace_of(client: Client) -> RedisPacer:
@@ -374,14 +374,14 @@ async def test_foreign_values_break_nothing_and_give_no_early_slot(
 
 
 @pytest.mark.parametrize("name", ["slots", "asking", "turns", "active", "line"])
-async def test_a_foreign_set_of_a_million_members_is_dropped(name: str, pace: RedisPacer, store_client: Redis) -> None:
+async def test_a_foreign_set_of_many_members_is_dropped(name: str, pace: RedisPacer, store_client: Redis) -> None:
     first = await given(pace, SlotRequest(KEY, SLOW, "w", cost=200))
     # In pieces: one command of seconds would block the server for this test and the next.
     now = f"{time.time() * MICRO - 500_000:.0f}"
     fill = "for at = 1, 20000 do redis.call('ZADD', KEYS[1], ARGV[1] + ARGV[2] + at, ARGV[2] + at .. ':ab:w') end"
-    for begin in range(0, 1_000_000, 20_000):
+    for begin in range(0, 100_000, 20_000):
         await store_client.eval(fill, 1, f"{OWN}:{name}", now, str(begin))
-    assert await store_client.zcard(f"{OWN}:{name}") >= 1_000_000
+    assert await store_client.zcard(f"{OWN}:{name}") >= 100_000
     second = await given(pace, SlotRequest(KEY, SLOW, "w", max_wait=3600))
     assert 1999.9 < second.go_at - first.go_at <= 2000.001
     # It was unlinked as a whole, not scanned.

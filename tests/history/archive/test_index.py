@@ -1,7 +1,7 @@
 """The index finds every span in bounded pieces, as a scan of all spans does."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
