@@ -16,22 +16,17 @@ def add(parser: Parser) -> None:
     )
     parser.add_argument("id", metavar="ID", help="the name of the key in the file, in logs and in the audit")
     scope = parser.add_mutually_exclusive_group()
-    scope.add_argument("--admin", action="store_true", help="grant the scope admin, for the routes of operators")
-    scope.add_argument("--ingest", action="store_true", help="grant the scope ingest, for a crawler's own copies")
+    for granted, use in ((Scope.ADMIN, "the routes of operators"), (Scope.INGEST, "a crawler's own copies")):
+        summary = f"grant the scope {granted}, for {use}"
+        scope.add_argument(f"--{granted}", dest="scope", action="store_const", const=granted, help=summary)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the key and its lines. Raise Failed for an invalid id."""
     try:
-        key, lines = new_key(arguments.id, _scope(arguments))
+        key, lines = new_key(arguments.id, arguments.scope or Scope.READ)
     except ValueError as error:
         raise Failed(str(error)) from None
     sys.stderr.write(f"{key}\n")
     sys.stdout.write(lines)
     return 0
-
-
-def _scope(arguments: argparse.Namespace) -> Scope:
-    if arguments.admin:
-        return Scope.ADMIN
-    return Scope.INGEST if arguments.ingest else Scope.READ

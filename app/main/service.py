@@ -168,7 +168,8 @@ def create(
     )
     app = application(start, services)
     add_middleware(app, settings, lambda: operators.keys.value, quotas, metrics)
-    tracing.trace_requests(app, spans)
+    if spans is not None:  # the last, since its spans have all of a request
+        app.add_middleware(tracing.TracedRequests, spans=spans)
     return app
 
 

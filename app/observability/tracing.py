@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import __version__
@@ -87,12 +86,6 @@ async def flushing(spans: Spans | None) -> AsyncIterator[None]:
 def metrics_for(read_state: Callable[[], ServiceState], spans: Spans | None) -> Metrics:
     """The metrics; with `spans`, events are also traced."""
     return Metrics(read_state) if spans is None else TracedMetrics(read_state, spans)
-
-
-def trace_requests(app: Starlette, spans: Spans | None) -> None:
-    """With `spans`, trace the requests of `app`. Call this last: its middleware must be the outermost."""
-    if spans is not None:
-        app.add_middleware(TracedRequests, spans=spans)
 
 
 class TracedMetrics(Metrics):

@@ -42,17 +42,11 @@ class ObjectStore:
 
     def read(self, name: str) -> bytes | None:
         """The content of an object, None if there is none."""
-        with suppress(FileNotFoundError), _as_os_error():
-            data: bytes = self._store.cat_file(self._path(name))
-            return data
-        return None
+        return self._cat(name)
 
     def part(self, place: str, at: int, size: int) -> bytes:
         """`size` bytes of an object from byte `at`; none if there is no such object."""
-        with suppress(FileNotFoundError), _as_os_error():
-            data: bytes = self._store.cat_file(self._path(place), start=at, end=at + size)
-            return data
-        return b""
+        return self._cat(place, at, at + size) or b""
 
     def lines(self, name: str) -> Iterator[Line]:
         """The lines of a log, which is read some objects at a time."""
@@ -71,19 +65,11 @@ class ObjectStore:
 
     def children(self, below: str) -> list[str]:
         """The names in a folder."""
-        with suppress(FileNotFoundError), _as_os_error():
-            self._store.invalidate_cache()
-            found: list[str] = self._store.ls(self._path(below), detail=False)
-            return [path.rstrip("/").rpartition("/")[2] for path in found]
-        return []
+        return [path.rstrip("/").rpartition("/")[2] for path in self._list(below)]
 
     def names(self, below: str) -> Iterator[str]:
         """The names of all objects and logs below a folder, in order."""
-        children: list[str] = []
-        with suppress(FileNotFoundError), _as_os_error():
-            self._store.invalidate_cache()
-            children = sorted(self._store.ls(self._path(below), detail=False))
-        for child in children:  # one after the other, since an archive may have millions of objects
+        for child in self._list(below):  # one after the other, since an archive may have millions of objects
             last = None
             with _as_os_error():
                 paths = self._find(child)
@@ -99,6 +85,18 @@ class ObjectStore:
         """Remove a folder with all that it has."""
         with suppress(FileNotFoundError), _as_os_error():
             self._store.rm(self._path(below), recursive=True)
+
+    def _cat(self, name: str, begin: int | None = None, end: int | None = None) -> bytes | None:
+        with suppress(FileNotFoundError), _as_os_error():
+            data: bytes = self._store.cat_file(self._path(name), start=begin, end=end)
+            return data
+        return None
+
+    def _list(self, below: str) -> list[str]:
+        with suppress(FileNotFoundError), _as_os_error():
+            self._store.invalidate_cache()
+            return sorted(self._store.ls(self._path(below), detail=False))
+        return []
 
     def _find(self, path: str) -> list[str]:
         self._store.invalidate_cache()  # other processes write, too
