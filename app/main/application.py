@@ -68,7 +68,8 @@ def application(start: Callable[[AsyncExitStack], Awaitable[None]], services: Se
         summary="Tells a fleet of crawlers what each robots.txt on the web permits.",
         lifespan=lifespan,
         routes=[route for routes in ROUTES for route in routes.router.routes],
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # app.observability has them
+        # app.observability has them. FastAPI's spans have the query, which is private to the caller.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         openapi_url=None,  # served by routes.pages, as `make generate` wrote it
         docs_url=None,  # served by routes.pages, without a CDN
         redoc_url=None,

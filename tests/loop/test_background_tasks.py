@@ -63,7 +63,6 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Unavailable
 from tests.doubles import Clock
 from tests.faults.until import until, until_so
-from tests.history.archive.spans import limit
 from tests.loop.published_keys import published_keys
 
 BAD, GOOD = Origin("https", "bad.example", 443), Origin("https", "good.example", 443)
@@ -192,7 +191,7 @@ class _Files(Folder):
 
 
 async def archive(stage: Stage) -> None:
-    limit(stage.patch)
+    stage.patch.setattr("app.history.archive.writer.ARCHIVE_EVERY", 0.001)
     lost: list[None] = []
     versions = Archive(_Files(stage.path))
     writer = ArchiveWriter(versions, "p", lost=lambda: lost.append(None))
@@ -266,7 +265,7 @@ async def event_loop_lag(stage: Stage) -> None:
         pass
 
     stage.patch.setattr(metrics_module, "sample_lag", sample)
-    async with Metrics(_calm).updating(probe):
+    async with Metrics(lambda: _CALM).updating(probe):
         await until_so(lambda: len(seen) > 1)
 
 
@@ -282,10 +281,7 @@ async def permit_keys(stage: Stage) -> None:
         await until_so(lambda: secret.current == other)
 
 
-def _calm() -> ServiceState:
-    return ServiceState(
-        store_degraded=False, pubsub_connected=True, fetches_in_flight=0, fetches_queued=0, memory={"files": (7, 1)}
-    )
+_CALM = ServiceState(False, True, 0, 0, {"files": (7, 1)})
 
 
 async def gauges(_stage: Stage) -> None:
@@ -296,7 +292,7 @@ async def gauges(_stage: Stage) -> None:
         if len(probes) == 1:
             raise Poison
 
-    async with Metrics(_calm).updating(probe, every=0.0):
+    async with Metrics(lambda: _CALM).updating(probe, every=0.0):
         await until_so(lambda: len(probes) > 1)
 
 
