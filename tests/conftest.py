@@ -52,22 +52,23 @@ def garbage() -> Iterator[list[object]]:
 
 LONGEST = """
 docs/test_examples.py wheel/test_wheel.py clients/test_scrapy.py clients/test_wheel.py clients/test_conformance.py
-clients/test_crawls.py clients/test_crawlee_queue.py
-clients/test_javascript.py faults/test_loop_blocking.py api/test_schema.py browser/test_accessibility.py
-faults/test_hostile_origins.py faults/test_ending.py pacing/test_key_shares.py robots/test_linear.py
-api/test_trial_rows.py clients/test_unreachable.py clients/test_bundle_answers.py clients/test_java.py
-upgrade/test_two_releases.py clients/test_crawlee.py core/test_core_wheel.py faults/test_many_questions.py
-faults/test_load.py loop/test_helpers.py browser/test_page.py faults/test_restart.py pacing/test_reserve.py
-browser/test_many.py cli/test_several.py faults/test_dead_origins.py pacing/test_fleet.py store/test_connect.py
-faults/test_poison.py proxies/test_proxies.py faults/test_fleet.py browser/test_versions.py store/test_refusals.py
-robots/test_size.py robots/test_precedence.py browser/test_docs.py browser/test_keys.py faults/test_store.py
-faults/test_rotated_password.py browser/test_statements.py api/test_trials.py browser/test_outdated.py
-cache/test_tracked_objects.py browser/test_service_view.py faults/test_slow_files.py browser/test_live.py
-helm/test_refusals.py faults/test_overload.py store/test_shards.py overrides/test_replica.py faults/test_order.py
-faults/test_dns.py test_house.py api/test_answer_tags.py api/test_cycles.py helm/test_values.py
-deploy/test_valkey_group.py pacing/test_failover.py
+clients/test_crawls.py clients/test_crawlee_queue.py clients/test_javascript.py browser/test_accessibility.py
+clients/test_unreachable.py clients/test_bundle_answers.py clients/test_java.py upgrade/test_two_releases.py
+clients/test_crawlee.py core/test_core_wheel.py browser/test_page.py browser/test_many.py proxies/test_proxies.py
+browser/test_versions.py browser/test_docs.py browser/test_keys.py browser/test_statements.py browser/test_outdated.py
+browser/test_service_view.py browser/test_live.py helm/test_refusals.py helm/test_values.py faults/test_loop_blocking.py
+api/test_schema.py faults/test_ending.py faults/test_restart.py robots/test_linear.py pacing/test_crowds.py
+faults/test_many_questions.py faults/test_poison.py pacing/test_law.py faults/test_load.py loop/test_helpers.py
+faults/test_store.py faults/test_hostile_origins.py pacing/test_fleet.py api/test_trial_rows.py
+robots/test_precedence.py faults/test_order.py robots/test_corpus.py history/archive/test_queue.py faults/test_fleet.py
+pacing/test_reserve.py faults/test_slow_files.py faults/test_rotated_password.py robots/test_size.py api/test_hostile.py
+cli/test_several.py faults/test_dead_origins.py history/archive/test_index.py cli/test_listeners.py robots/test_globs.py
+faults/test_overload.py faults/test_revoked_key.py pacing/test_key_shares.py store/test_connect.py
+store/test_refusals.py api/test_trials.py cache/test_tracked_objects.py store/test_shards.py overrides/test_replica.py
+faults/test_dns.py test_house.py api/test_answer_tags.py api/test_cycles.py deploy/test_valkey_group.py
+pacing/test_failover.py
 """
-"""The files whose tests take longest, the longest first."""
+"""The files whose tests take longest, the longest first; those of `make test-tools`, then those of `make test`."""
 
 
 @pytest.hookimpl(tryfirst=True)
