@@ -80,8 +80,7 @@ class PoisonedClient(GuardedClient):
 
     def __init__(self, client: Redis, bad: str, times: int = 1) -> None:
         super().__init__(client, monotonic=lambda: 0.0, timeout=20.0)
-        self._bad = bad
-        self._times = times
+        self._bad, self._times = bad, times
 
     async def with_calls(self, key: str | None, work: Callable[..., Any]) -> Any:
         if key is not None and key.endswith(self._bad) and self._times > 0:
@@ -123,8 +122,8 @@ def fails_once(then: Callable[[], T]) -> Callable[[], T]:
     calls: list[None] = []
 
     def call() -> T:
-        calls.append(None)
-        if len(calls) == 1:
+        if not calls:
+            calls.append(None)
             raise Poison
         return then()
 
@@ -481,8 +480,7 @@ async def recovery(stage: Stage) -> None:
 
 async def reloads(stage: Stage) -> None:
     def content(name: str) -> ReloadedFile[str]:
-        path = stage.path / name
-        path.write_text("first")
+        (path := stage.path / name).write_text("first")
         seen: list[None] = []
 
         def load() -> str:
