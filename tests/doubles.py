@@ -5,12 +5,9 @@ from collections.abc import Mapping
 
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
-from app.cache.lease import Taken
 from app.cache.ordering import Purged
-from app.cache.redis_leases import RedisLeases
-from app.cache.redis_snapshots import RedisSnapshots
+from app.cache.redis_snapshots import Put, RedisSnapshots, Taken
 from app.cache.redis_visits import RedisVisits
-from app.cache.snapshot_store import Put
 from app.cache.visits import Tally
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.table import Override
@@ -54,60 +51,59 @@ class _Switch:
             raise StoreDown("the test has switched it off")
 
 
-class SwitchableSnapshots(_Switch):
+class SwitchableSnapshots(RedisSnapshots, _Switch):
     """The snapshots and leases in Redis, which a test can switch off, and whose reads are counted."""
 
     def __init__(self, redis: GuardedClient, clock: Clock) -> None:
-        super().__init__()
-        self._store = RedisSnapshots(redis, clock=clock)
-        self._leases = RedisLeases(redis, clock=clock)
+        super().__init__(redis, clock=clock)
+        self.on = True
         self.gets = 0
 
     async def get(self, origin: Origin) -> Snapshot | Purged | None:
         self.gets += 1
         self._check()
-        return await self._store.get(origin)
+        return await super().get(origin)
 
     async def put(self, origin: Origin, snapshot: Snapshot, keep_seconds: float, lease: str = "") -> Put:
         self._check()
-        return await self._store.put(origin, snapshot, keep_seconds, lease)
+        return await super().put(origin, snapshot, keep_seconds, lease)
 
     async def purge(self, origin: Origin, keep_seconds: float, at: float | None = None) -> None:
         self._check()
-        await self._store.purge(origin, keep_seconds, at)
+        await super().purge(origin, keep_seconds, at)
 
     async def now(self, origin: Origin) -> float:
         self._check()
-        return await self._store.now(origin)
+        return await super().now(origin)
 
     async def suspect(self, origin: Origin, seconds: float) -> bool:
         self._check()
-        return await self._store.suspect(origin, seconds)
+        return await super().suspect(origin, seconds)
 
     async def publish(self, event: Event, origin: Origin) -> None:
         self._check()
-        await self._store.publish(event, origin)
+        await super().publish(event, origin)
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> Taken:
         self.gets += not by_force
         self._check()
-        return await self._leases.take(origin, token, seconds, by_force=by_force)
+        return await super().take(origin, token, seconds, by_force=by_force)
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
         self._check()
-        await self._leases.renew(origin, token, seconds)
+        await super().renew(origin, token, seconds)
 
     async def release(self, origin: Origin, token: str) -> None:
         self._check()
-        await self._leases.release(origin, token)
+        await super().release(origin, token)
 
 
-class SlowSnapshots(_Switch):
+class SlowSnapshots(RedisSnapshots, _Switch):
     """A store in memory whose reads and writes wait until a test lets them continue."""
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
+        self.on = True
+        self._now = clock
         self.has: Snapshot | None = None
         self.called = asyncio.Event()
         self.says_so = asyncio.Event()
@@ -136,7 +132,7 @@ class SlowSnapshots(_Switch):
 
     async def now(self, origin: Origin) -> float:
         self._check()
-        return self._clock()
+        return self._now()
 
     async def suspect(self, origin: Origin, seconds: float) -> bool:
         self._check()
@@ -147,7 +143,7 @@ class SlowSnapshots(_Switch):
 
     async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> Taken:
         self._check()
-        return Taken(self._clock(), None if by_force else await self.get(origin))
+        return Taken(self._now(), None if by_force else await self.get(origin))
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:
         self._check()

@@ -8,10 +8,11 @@ from functools import partial
 from itertools import chain, repeat
 from math import ceil
 from secrets import token_hex
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TypeVar
 
 from app.cache.freshness import Snapshot
 from app.cache.ordering import Purged
+from app.cache.redis_snapshots import RedisSnapshots
 from app.loop.background import BackgroundTask, Surviving, background
 from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
@@ -30,16 +31,6 @@ PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 V = TypeVar("V")
 
 
-class Taken(NamedTuple):
-    """Since when the lease is held, by the store's clock (Unix seconds), or None; and what the origin's entry was then.
-
-    The entry is None if there is none, it cannot be read, or the lease was taken by force.
-    """
-
-    since: float | None
-    found: Snapshot | Purged | None
-
-
 @dataclass(slots=True)
 class Held:
     """A lease while its work runs: since when, None if the store is down; and whether the work has released it."""
@@ -47,19 +38,6 @@ class Held:
     token: str
     since: float | None = None
     released: bool = False
-
-
-class LeaseStore(Protocol):
-    """Where leases are kept. Every method is bounded in time and raises only StoreDown."""
-
-    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> Taken:
-        """Take the origin's lease for so long if it is free, or `by_force`, and read the origin's entry."""
-
-    async def renew(self, origin: Origin, token: str, seconds: float) -> None:
-        """Extend the lease to so long from now, if this token still holds it."""
-
-    async def release(self, origin: Origin, token: str) -> None:
-        """Give the lease up, if this token still holds it."""
 
 
 Read = Callable[[Origin], Awaitable[Snapshot | Purged | None]]
@@ -72,21 +50,19 @@ Work = Callable[[Held], Awaitable[V]]
 """Work under a lease."""
 
 
+@dataclass(frozen=True, slots=True)
 class Lease:
     """Lets one process of the fleet at a time work on an origin, for `longest` seconds at most.
 
     It saves work and is not a lock: a holder that was stopped, or whose renewals fail, is overtaken, and while the
     store is down every process works. Results are ordered by when their work began, so a late holder does no harm.
+    `seconds` and `pauses`: see LEASE_SECONDS and PAUSES.
     """
 
-    def __init__(
-        self, store: LeaseStore, longest: float, *, seconds: float = LEASE_SECONDS, pauses: tuple[float, ...] = PAUSES
-    ) -> None:
-        """`seconds` and `pauses`: see LEASE_SECONDS and PAUSES."""
-        self._store = store
-        self._longest = longest
-        self._seconds = seconds
-        self._pauses = pauses
+    store: RedisSnapshots
+    longest: float
+    seconds: float = LEASE_SECONDS
+    pauses: tuple[float, ...] = PAUSES
 
     async def run_once(
         self,
@@ -123,12 +99,12 @@ class Lease:
         async def take(origin: Origin) -> Snapshot | Purged | None:
             # The entry is read with the lease, too: since the last lookup another process may have taken it, done the
             # work and released it.
-            held.since, found = await self._store.take(origin, held.token, self._seconds)
+            held.since, found = await self.store.take(origin, held.token, self.seconds)
             return found
 
         try:
-            async with asyncio.timeout(2 * self._longest):
-                for pause in chain(self._pauses, repeat(self._pauses[-1])):
+            async with asyncio.timeout(2 * self.longest):
+                for pause in chain(self.pauses, repeat(self.pauses[-1])):
                     wake.clear()
                     found = await lookup(take)
                     if held.since is not None or found is not None:
@@ -149,20 +125,20 @@ class Lease:
             return await work(held)
 
     async def _renew(self, origin: Origin, token: str) -> None:
-        pause = self._seconds / RENEWALS
+        pause = self.seconds / RENEWALS
         # For as long as the work may take and no longer: work that hangs must not keep the fleet waiting.
-        for _ in range(ceil(self._longest / pause)):
+        for _ in range(ceil(self.longest / pause)):
             await asyncio.sleep(pause)
             with Surviving(BackgroundTask.LEASES, origin.key), suppress(StoreDown):
-                await self._store.renew(origin, token, self._seconds)
+                await self.store.renew(origin, token, self.seconds)
 
     async def _take_by_force(self, origin: Origin, held: Held) -> None:
         with suppress(StoreDown):
-            held.since, _ = await self._store.take(origin, held.token, self._seconds, by_force=True)
+            held.since, _ = await self.store.take(origin, held.token, self.seconds, by_force=True)
 
     async def _release(self, origin: Origin, held: Held) -> None:
         # Even if the lease was not taken: a call that timed out may have taken it afterwards. The token is compared, so
         # a late holder never releases the lease of the next one.
         if not held.released:
             with suppress(StoreDown):  # then it expires
-                await self._store.release(origin, held.token)
+                await self.store.release(origin, held.token)

@@ -8,11 +8,11 @@ from functools import partial
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import KEEP, HidesRules, Recheck, Snapshot, State, doubted, freshness, next_snapshot, usable
 from app.cache.invalidation import Event
-from app.cache.lease import Lease, LeaseStore
+from app.cache.lease import Lease
+from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.refresher import Fetch, OnFetch, Refresher
 from app.cache.result import CacheResult, Source, found
 from app.cache.snapshot_memory import SnapshotMemory
-from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import OnVersionEnded, SnapshotWriter
 from app.cache.tiered_snapshots import OnTaken, TieredSnapshots
 from app.loop.background import BackgroundTask
@@ -48,8 +48,7 @@ class RobotsCache:
 
     def __init__(
         self,
-        store: SnapshotStore,
-        leases: LeaseStore,
+        store: RedisSnapshots,
         fetch: Fetch,
         clock: StoreClock,
         memory_bytes: int,
@@ -91,7 +90,7 @@ class RobotsCache:
         self._refresher = Refresher(
             self._snapshots,
             self._writer,
-            Lease(leases, lease),
+            Lease(store, lease),
             fetch,
             clock,
             on_fetch=on_fetch,

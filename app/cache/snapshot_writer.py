@@ -11,8 +11,8 @@ from app.cache.ordering import Purged, after_purge, is_local, merge
 from app.cache.outbox import Outbox
 from app.cache.packed_lru import Entry
 from app.cache.reconcile import as_known, combine
+from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.snapshot_memory import SnapshotMemory
-from app.cache.snapshot_store import SnapshotStore
 from app.store.guarded_client import StoreDown
 from app.store.store_clock import StoreClock
 from robots_core.content import same
@@ -39,7 +39,7 @@ class SnapshotWriter:
 
     def __init__(
         self,
-        store: SnapshotStore,
+        store: RedisSnapshots,
         memory: SnapshotMemory,
         clock: StoreClock,
         *,

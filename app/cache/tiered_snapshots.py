@@ -8,9 +8,9 @@ from app.cache.freshness import Snapshot, usable
 from app.cache.invalidation import Event
 from app.cache.lease import Read
 from app.cache.reconcile import combine, reconcile
+from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.result import Source
 from app.cache.snapshot_memory import SnapshotMemory
-from app.cache.snapshot_store import SnapshotStore
 from app.cache.snapshot_writer import SnapshotWriter
 from app.loop.background import BackgroundTask
 from app.loop.single_flight import SingleFlight
@@ -31,7 +31,7 @@ class TieredSnapshots:
 
     def __init__(
         self,
-        store: SnapshotStore,
+        store: RedisSnapshots,
         memory: SnapshotMemory,
         writer: SnapshotWriter,
         clock: StoreClock,

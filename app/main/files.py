@@ -14,7 +14,6 @@ from app.cache.freshness import Snapshot
 from app.cache.invalidation import InvalidationListener
 from app.cache.lease import MARGIN
 from app.cache.origin_lists import OriginLists
-from app.cache.redis_leases import RedisLeases
 from app.cache.redis_origin_lists import RedisOriginLists
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
@@ -74,7 +73,6 @@ class Files:
             )
         self.cache = RobotsCache(
             self.snapshots,
-            RedisLeases(store.redis, clock=server_clock),
             counted_fetch(self.fetcher, metrics),
             clock,
             settings.memory_bytes // 2,

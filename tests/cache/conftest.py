@@ -40,9 +40,7 @@ async def new_cache(store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, 
     caches: list[RobotsCache] = []
 
     def new() -> RobotsCache:
-        caches.append(
-            RobotsCache(store, store, web.fetch, StoreClock(clock, clock), 1_000_000, on_version_ended=past.note)
-        )
+        caches.append(RobotsCache(store, web.fetch, StoreClock(clock, clock), 1_000_000, on_version_ended=past.note))
         return caches[-1]
 
     yield new
@@ -58,7 +56,7 @@ def cache(new_cache: NewCache) -> RobotsCache:
 @pytest.fixture
 async def slow(web: ScriptedWeb, clock: Clock) -> AsyncIterator[tuple[SlowSnapshots, RobotsCache]]:
     store = SlowSnapshots(clock)
-    cache = RobotsCache(store, store, web.fetch, StoreClock(clock, clock), 1_000_000)
+    cache = RobotsCache(store, web.fetch, StoreClock(clock, clock), 1_000_000)
     yield store, cache
     await cache.aclose()
 

@@ -24,7 +24,7 @@ class Process:
 
     def __init__(self, store: SwitchableSnapshots, web: ScriptedWeb, clock: Clock, ahead: float) -> None:
         self.clock = StoreClock(lambda: clock.now + ahead, lambda: clock.now - 1e9)
-        self.cache = RobotsCache(store, store, web.fetch, self.clock, 1_000_000)
+        self.cache = RobotsCache(store, web.fetch, self.clock, 1_000_000)
 
 
 @asynccontextmanager

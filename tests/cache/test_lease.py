@@ -6,10 +6,11 @@ from collections.abc import Callable
 import pytest
 from redis.asyncio import Redis
 
-from app.cache.lease import LEASE_SECONDS, RENEWALS, Held, Lease, Read, Taken
-from app.cache.redis_leases import RedisLeases
+from app.cache.lease import LEASE_SECONDS, RENEWALS, Held, Lease, Read
+from app.cache.redis_snapshots import RedisSnapshots
 from app.store.guarded_client import GuardedClient, StoreDown
 from robots_core.origin import Origin
+from tests.doubles import Clock, SwitchableSnapshots
 from tests.faults.until import until
 
 SITE = Origin("https", "www.example.com", 443)
@@ -53,12 +54,12 @@ def fleet() -> Fleet:
 
 
 @pytest.fixture
-def store(store_client: Redis) -> RedisLeases:
-    return RedisLeases(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
+def store(store_client: Redis) -> RedisSnapshots:
+    return RedisSnapshots(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0))
 
 
 @pytest.fixture
-def once(store: RedisLeases, fleet: Fleet) -> Callable[..., asyncio.Task[str]]:
+def once(store: RedisSnapshots, fleet: Fleet) -> Callable[..., asyncio.Task[str]]:
     def begin(process: int, seconds: float = LONG, pauses: tuple[float, ...] = NEVER) -> asyncio.Task[str]:
         lease = Lease(store, seconds, pauses=pauses)
         return asyncio.create_task(lease.run_once(SITE, fleet.lookup, fleet.work, fleet.news[process]))
@@ -116,7 +117,7 @@ async def test_a_cancelled_worker_releases_the_lease(once: Once, fleet: Fleet, s
     assert await store_client.exists(KEY) == 0
 
 
-async def test_one_of_those_who_wait_for_a_dead_holder_works(once: Once, fleet: Fleet, store: RedisLeases) -> None:
+async def test_one_of_those_who_wait_for_a_dead_holder_works(once: Once, fleet: Fleet, store: RedisSnapshots) -> None:
     assert (await store.take(SITE, "killed at its work", SHORT)).since is not None
     fleet.done.set()
     results = await asyncio.gather(*(once(process, pauses=(0.02,)) for process in (1, 2, 3)))
@@ -124,7 +125,7 @@ async def test_one_of_those_who_wait_for_a_dead_holder_works(once: Once, fleet: 
     assert sorted(results) == ["done", "done", "worked 1"]
 
 
-class Renewals(RedisLeases):
+class Renewals(RedisSnapshots):
     """A store that counts renewals."""
 
     def __init__(self, redis: GuardedClient) -> None:
@@ -154,7 +155,9 @@ async def test_a_lease_is_renewed_for_as_long_as_its_holder_works(store_client: 
     assert store.count == renewed + 1
 
 
-async def test_hanging_work_is_waited_for_a_limited_time(store: RedisLeases, fleet: Fleet, store_client: Redis) -> None:
+async def test_hanging_work_is_waited_for_a_limited_time(
+    store: RedisSnapshots, fleet: Fleet, store_client: Redis
+) -> None:
     lease = Lease(store, 2 * SHORT, seconds=SHORT)
     hanging = asyncio.create_task(lease.run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await fleet.working.wait()
@@ -188,7 +191,7 @@ async def test_a_forged_lease_is_waited_for_once(once: Once, fleet: Fleet, store
 
 
 async def test_a_late_holder_does_not_release_the_next_lease(
-    store: RedisLeases, fleet: Fleet, store_client: Redis
+    store: RedisSnapshots, fleet: Fleet, store_client: Redis
 ) -> None:
     late = asyncio.create_task(Lease(store, LONG).run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()))
     await fleet.working.wait()
@@ -199,7 +202,7 @@ async def test_a_late_holder_does_not_release_the_next_lease(
     assert await store_client.get(KEY) == b"the next one's"
 
 
-async def test_leases_of_two_origins_are_independent(store: RedisLeases) -> None:
+async def test_leases_of_two_origins_are_independent(store: RedisSnapshots) -> None:
     assert (await store.take(SITE, "a", LONG)).since is not None
     assert (await store.take(SITE, "b", LONG)).since is None
     assert (await store.take(OTHER, "b", LONG)).since is not None
@@ -211,7 +214,7 @@ async def test_leases_of_two_origins_are_independent(store: RedisLeases) -> None
 
 
 async def test_a_forced_run_ignores_the_lease_and_the_next_caller_waits(
-    once: Once, store: RedisLeases, fleet: Fleet
+    once: Once, store: RedisSnapshots, fleet: Fleet
 ) -> None:
     assert (await store.take(SITE, "another's", LONG)).since is not None
     ordered = asyncio.create_task(Lease(store, LONG).run_now(SITE, fleet.work))
@@ -222,27 +225,18 @@ async def test_a_forced_run_ignores_the_lease_and_the_next_caller_waits(
     assert await other == "done"
 
 
-class Down:
-    async def take(self, origin: Origin, token: str, seconds: float, *, by_force: bool = False) -> Taken:
-        raise StoreDown("it is switched off")
-
-    async def renew(self, origin: Origin, token: str, seconds: float) -> None:
-        raise StoreDown("it is switched off")
-
-    async def release(self, origin: Origin, token: str) -> None:
-        raise StoreDown("it is switched off")
-
-
-async def test_without_the_store_every_process_works(fleet: Fleet) -> None:
+async def test_without_the_store_every_process_works(store: RedisSnapshots, fleet: Fleet) -> None:
     fleet.done.set()
-    lease = Lease(Down(), LONG)
+    down = SwitchableSnapshots(store.redis, Clock())
+    down.on = False
+    lease = Lease(down, LONG)
     for number in (1, 2):
         assert await lease.run_once(SITE, fleet.lookup, fleet.work, asyncio.Event()) == f"worked {number}"
         fleet.left = None
     assert await lease.run_now(SITE, fleet.work) == "worked 3"
 
 
-async def test_a_waiting_process_works_if_the_store_goes_down(once: Once, store: RedisLeases, fleet: Fleet) -> None:
+async def test_a_waiting_process_works_if_the_store_goes_down(once: Once, store: RedisSnapshots, fleet: Fleet) -> None:
     assert (await store.take(SITE, "another's", LONG)).since is not None
     lease = Lease(store, LONG, pauses=NEVER)
 

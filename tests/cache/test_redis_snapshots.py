@@ -14,7 +14,6 @@ from app.cache.codec import ENCODED_LIMIT, encode
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
 from app.cache.ordering import Purged
-from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.store.circuit_breaker import IN_FLIGHT
 from app.store.connect import connect
@@ -83,20 +82,19 @@ async def test_a_put_that_changes_nothing_releases_no_lease(store: RedisSnapshot
 
 
 async def test_a_lease_is_taken_with_the_value_of_that_moment(store: RedisSnapshots, store_client: Redis) -> None:
-    leases = RedisLeases(store.redis)
-    assert (await leases.take(SITE, "ours", 60.0)).found is None
+    assert (await store.take(SITE, "ours", 60.0)).found is None
     await store.put(SITE, COPY, 60.0)
-    since, found = await leases.take(SITE, "another's", 60.0)
+    since, found = await store.take(SITE, "another's", 60.0)
     assert (since, found) == (None, COPY)
-    since, found = await leases.take(SITE, "another's", 60.0, by_force=True)
+    since, found = await store.take(SITE, "another's", 60.0, by_force=True)
     assert since is not None
     assert found is None
     for value in (b"x" * (ENCODED_LIMIT + 9), b"", b"P\x01nan"):
         await store_client.set(KEY, value)
-        assert (await leases.take(SITE, "a third one's", 60.0)).found is None
+        assert (await store.take(SITE, "a third one's", 60.0)).found is None
     await store_client.delete(KEY)
     await store_client.rpush(KEY, "not ours")
-    assert await leases.take(SITE, "a third one's", 60.0) == (None, None)
+    assert await store.take(SITE, "a third one's", 60.0) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -324,12 +322,11 @@ async def test_a_server_that_sends_garbage_counts_as_down_until_it_recovers(
     between: Proxy, far: RedisSnapshots, monotonic: Clock, nonsense: bytes
 ) -> None:
     between.nonsense = nonsense
-    leases = RedisLeases(far.redis)
     calls: list[Callable[[], Awaitable[object]]] = [
         lambda: far.get(SITE),
         lambda: far.put(SITE, COPY, 60),
-        lambda: leases.take(SITE, "token", 60),
-        lambda: leases.release(SITE, "token"),
+        lambda: far.take(SITE, "token", 60),
+        lambda: far.release(SITE, "token"),
         lambda: far.publish(Event.CHANGED, SITE),
     ]
     for call in calls:

@@ -9,7 +9,6 @@ from redis.asyncio import Redis
 from app.cache.codec import encode
 from app.cache.freshness import DAY, Snapshot, State
 from app.cache.invalidation import Event
-from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.result import Source
 from app.cache.robots_cache import RobotsCache
@@ -45,7 +44,7 @@ async def test_an_unknown_origin_is_fetched_and_kept_in_memory(
 async def test_a_new_origin_takes_four_calls_to_the_store(web: ScriptedWeb, clock: Clock, store_client: Redis) -> None:
     answered: list[float] = []
     redis = GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0, answered=answered.append)
-    cache = RobotsCache(RedisSnapshots(redis), RedisLeases(redis), web.fetch, StoreClock(clock, clock), 1_000_000)
+    cache = RobotsCache(RedisSnapshots(redis), web.fetch, StoreClock(clock, clock), 1_000_000)
     found = await cache.get(SITE, DEFAULT)
     assert found.source is Source.FETCHED
     await cache.aclose()

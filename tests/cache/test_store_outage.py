@@ -5,7 +5,6 @@ import signal
 
 from redis.asyncio import Redis
 
-from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.result import Source
 from app.cache.robots_cache import RobotsCache
@@ -70,8 +69,8 @@ async def test_a_stopped_valkey_delays_an_answer_and_does_not_change_it(
     client = connect(store_url)
     monotonic = Clock()
     stopped = GuardedClient(client, monotonic=monotonic, timeout=0.3)
-    snapshots, leases = RedisSnapshots(stopped, clock=clock), RedisLeases(stopped, clock=clock)
-    cache = RobotsCache(snapshots, leases, web.fetch, StoreClock(clock, clock), 1_000_000)
+    snapshots = RedisSnapshots(stopped, clock=clock)
+    cache = RobotsCache(snapshots, web.fetch, StoreClock(clock, clock), 1_000_000)
     pid = int((await store_client.info("server"))["process_id"])
     os.kill(pid, signal.SIGSTOP)
     try:

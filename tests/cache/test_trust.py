@@ -22,7 +22,7 @@ async def test_trust_of_many_origins_ends_spread_over_time() -> None:
     async def fetch(origin: Origin, validators: Validators, caller: str) -> Fetched:
         raise AssertionError(origin)
 
-    cache = RobotsCache(Store(), Store(), fetch, StoreClock(lambda: now, lambda: now), 10_000_000, trust=TRUST)  # type: ignore[arg-type]
+    cache = RobotsCache(Store(), fetch, StoreClock(lambda: now, lambda: now), 10_000_000, trust=TRUST)  # type: ignore[arg-type]
     origins = [read_target(f"https://host-{number}.example/").origin for number in range(300)]
     for origin in origins:
         await cache.get(origin, Recheck())

@@ -9,7 +9,6 @@ import signal
 import sys
 
 from app.cache.freshness import Recheck, Snapshot
-from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.store.connect import connect
@@ -30,8 +29,8 @@ async def main(url: str, now: float, body: str) -> None:
         return Fetched(Successful(200, body.encode()), None, Validators(), Lifetime())
 
     redis = GuardedClient(connect(url), monotonic=lambda: 0.0, timeout=20.0)
-    store, leases = RedisSnapshots(redis, clock=lambda: now), RedisLeases(redis, clock=lambda: now)
-    cache = RobotsCache(store, leases, fetch, StoreClock(lambda: now, lambda: now), 1_000_000, on_version_ended=kill)
+    store = RedisSnapshots(redis, clock=lambda: now)
+    cache = RobotsCache(store, fetch, StoreClock(lambda: now, lambda: now), 1_000_000, on_version_ended=kill)
     await cache.refresh(SITE, Recheck())
 
 

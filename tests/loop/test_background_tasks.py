@@ -23,7 +23,7 @@ from app.cache.invalidation_publisher import InvalidationPublisher
 from app.cache.lease import Held, Lease, Read
 from app.cache.origin_lists import Notes, OriginLists, OriginListStore
 from app.cache.outbox import Outbox
-from app.cache.redis_leases import RedisLeases
+from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.visits import Tally, Visits, VisitStore
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
@@ -335,7 +335,7 @@ async def invalidations(stage: Stage) -> None:
     assert len(stage.failures) == 2
 
 
-class _Leases(RedisLeases):
+class _Leases(RedisSnapshots):
     renewals = 0
 
     async def renew(self, origin: Origin, token: str, seconds: float) -> None:

@@ -13,7 +13,6 @@ from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
 from app.cache.freshness import Recheck
-from app.cache.redis_leases import RedisLeases
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.store.connect import Client, connect, subscriber
@@ -338,7 +337,7 @@ async def survives(client: Client, fleet: Fleet, lose: Callable[[], None]) -> No
     async with Load(store) as load:
         lose()
         await until("the loss is felt", is_refused)
-        cache = RobotsCache(store, RedisLeases(store.redis), web.fetch, StoreClock(lambda: NOW, lambda: NOW), 1_000_000)
+        cache = RobotsCache(store, web.fetch, StoreClock(lambda: NOW, lambda: NOW), 1_000_000)
         async with asyncio.timeout(60):
             answers = await asyncio.gather(*(cache.get(site, Recheck(), wait=60.0) for site in COLD))
         assert [answer.snapshot and answer.snapshot.access for answer in answers] == [copy(s).access for s in COLD]
