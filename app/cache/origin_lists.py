@@ -5,17 +5,19 @@ their scores; the facts are read from the snapshots with the list, so that a lis
 Lists are approximate: a process that is killed loses its notes, and a full list drops the lowest scores.
 """
 
+import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Final
 
-from app.cache.freshness import Snapshot
+from app.cache.freshness import HOUR, Snapshot
 from app.loop.background import BackgroundTask, periodically
-from app.store.guarded_client import StoreDown
-from robots_core.origin import Origin
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
+from robots_core.origin import Origin, read_key
 from robots_core.robots.access import Blocked, Successful
 
 LISTED = 1000
@@ -32,6 +34,17 @@ NOTED = 10_000
 
 MOST_ASKED = 100
 """How many of the origins asked about since the last write are written: those asked about most."""
+
+LIST_EXPIRY = 7 * 86_400
+"""Seconds after the last addition for which a list is kept."""
+
+_SLOT = "robots:{origins}"  # what all keys begin with, so that one slot of a cluster has them
+_ASKED_EXPIRY = 2 * 3600
+_LONGEST_KEY = 300  # bytes of an origin's key; a host name has 253, and the name of a profile 32
+_BATCH = 500  # origins of one call, so that none holds the server for long
+
+_READ: Final = Script.load(__package__, "read_list.lua", LISTED=LISTED, LONGEST_KEY=_LONGEST_KEY)
+_NOTE: Final = Script.load(__package__, "note_list.lua", LISTED=LISTED)
 
 
 class Order(StrEnum):
@@ -58,56 +71,100 @@ class Order(StrEnum):
 
 @dataclass(slots=True)
 class Notes:
-    """Scores of origins that belong in a list, and origins that were fetched, to be written."""
+    """What is to be written of origins, by their keys.
 
-    listed: dict[Order, dict[str, float]] = field(default_factory=lambda: {order: {} for order in Order})
-    cleared: set[str] = field(default_factory=set)
-    """Origins that were fetched: they leave FAILING, SLOW and STALE unless `listed` has them."""
+    `fetched` has scores in FAILING, SLOW and STALE, None for an origin that leaves that list; `backoffs` until when
+    they are in backoff (Unix seconds); `asked` how often they were asked about.
+    """
 
-    def __bool__(self) -> bool:
-        return bool(self.cleared) or any(self.listed.values())
+    fetched: dict[str, Mapping[Order, float | None]] = field(default_factory=dict)
+    backoffs: dict[str, float] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
 
 
-class OriginListStore(Protocol):
-    """Where the fleet's lists are. Both methods are bounded in time and raise only StoreDown."""
+class RedisOriginLists:
+    """Sorted sets `robots:{origins}:ORDER` of origins' keys, LISTED in each; for ASKED, one for each hour.
+
+    A value of another type is replaced, and a member that is not the key of an origin is ignored.
+    """
+
+    def __init__(self, redis: GuardedClient) -> None:
+        self._redis = redis
 
     async def write(self, notes: Notes, now: float) -> None:
-        """Write the notes into the lists; scores of ASKED are added to those there."""
+        """Write the notes into the lists; scores of ASKED are added to those there. Raises StoreDown."""
+        for order in (Order.FAILING, Order.SLOW, Order.STALE):
+            await self._write(order, ((key, scores[order]) for key, scores in notes.fetched.items()))
+        await self._write(Order.BACKOFF, notes.backoffs.items(), least=str(now))
+        asked = Counter(notes.asked).most_common(MOST_ASKED)
+        await self._write(_asked_in(now), asked, how="sum", seconds=_ASKED_EXPIRY)
+
+    async def _write(
+        self,
+        name: str,
+        scores: Iterable[tuple[str, float | None]],
+        *,
+        how: str = "",
+        seconds: int = LIST_EXPIRY,
+        least: str = "",
+    ) -> None:
+        lines = [f"{'-' if score is None else score} {key}" for key, score in scores]
+        for start in range(0, len(lines), _BATCH):
+            batch = "\n".join(lines[start : start + _BATCH])
+            await _NOTE.run(self._redis, [f"{_SLOT}:{name}"], batch, how, str(seconds), least)
 
     async def read(self, order: Order, now: float) -> Sequence[tuple[Origin, float]]:
-        """A list, the highest score first."""
+        """A list, the highest score first; raises StoreDown."""
+        total: dict[Origin, float] = {}
+        for name in (_asked_in(now), _asked_in(now - HOUR)) if order is Order.ASKED else (order,):
+            reply = await _READ.run(self._redis, [f"{_SLOT}:{name}"])
+            values = reply if isinstance(reply, list) else []
+            for key, text in zip(values[::2], values[1::2], strict=False):
+                origin, score = _origin(key), _score(text)
+                if origin is not None and math.isfinite(score):
+                    total[origin] = total.get(origin, 0.0) + score
+        return sorted(total.items(), key=lambda item: item[1], reverse=True)[:LISTED]
+
+
+def _asked_in(at: float) -> str:
+    """The name of the list for the hour of an instant."""
+    return f"{Order.ASKED}:{int(at // HOUR)}"
+
+
+def _origin(key: object) -> Origin | None:
+    return read_key(key.decode()) if isinstance(key, bytes) and key.isascii() else None
+
+
+def _score(text: object) -> float:
+    try:
+        return float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
 
 
 class OriginLists:
     """The lists of the fleet, and the notes of this process; `clock` is Unix seconds."""
 
-    def __init__(self, store: OriginListStore, clock: Callable[[], float]) -> None:
+    def __init__(self, store: RedisOriginLists, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         self._notes = Notes()
-        self._asked: dict[str, int] = {}
 
     def note_fetch(self, origin: Origin, snapshot: Snapshot, seconds: float) -> None:
         """Note a fetch that took so many seconds and led to this snapshot."""
-        key, notes = origin.key, self._notes
-        if key not in notes.cleared and len(notes.cleared) >= NOTED:
+        key, fetched = origin.key, self._notes.fetched
+        if key not in fetched and len(fetched) >= NOTED:
             return
-        notes.cleared.add(key)
         failing = snapshot.failing is not None
-        scores = {
+        fetched[key] = {
             Order.FAILING: snapshot.checked_at if failing or isinstance(snapshot.access, Blocked) else None,
             Order.SLOW: seconds if seconds >= SLOW else None,
             Order.STALE: -snapshot.fetched_at if failing and isinstance(snapshot.access, Successful) else None,
         }
-        for order, score in scores.items():
-            if score is None:
-                notes.listed[order].pop(key, None)
-            else:
-                notes.listed[order][key] = score
 
     def note_asked(self, key: str) -> None:
         """Note a decision about the origin with this key."""
-        asked = self._asked
+        asked = self._notes.asked
         if key in asked:
             asked[key] += 1
         elif len(asked) < NOTED:
@@ -115,7 +172,7 @@ class OriginLists:
 
     def note_backoff(self, key: str, until: float) -> None:
         """Note that the origin with this key is in backoff until then (Unix seconds)."""
-        backoffs = self._notes.listed[Order.BACKOFF]
+        backoffs = self._notes.backoffs
         if key in backoffs or len(backoffs) < NOTED:
             backoffs[key] = until
 
@@ -126,18 +183,13 @@ class OriginLists:
 
     async def flush(self) -> None:
         """Write the notes; raises StoreDown, and then keeps them for the next time."""
-        notes, asked = self._notes, self._asked
-        if not notes and not asked:
-            return
-        self._notes, self._asked = Notes(), {}
-        notes.listed[Order.ASKED] = dict(Counter(asked).most_common(MOST_ASKED))
+        notes, self._notes = self._notes, Notes()
         try:
             await self._store.write(notes, self._clock())
         except StoreDown:
             # Notes taken meanwhile are newer. Counts are dropped: they would be added to the wrong hour.
-            notes.listed[Order.ASKED] = {}
-            newer, self._notes = self._notes, notes
-            self._merge(newer)
+            self._notes.fetched = notes.fetched | self._notes.fetched
+            self._notes.backoffs = notes.backoffs | self._notes.backoffs
             raise
 
     @asynccontextmanager
@@ -147,12 +199,3 @@ class OriginLists:
             yield
         with suppress(StoreDown):
             await self.flush()
-
-    def _merge(self, newer: Notes) -> None:
-        notes = self._notes
-        for key in newer.cleared:
-            for order in (Order.FAILING, Order.SLOW, Order.STALE):
-                notes.listed[order].pop(key, None)
-        notes.cleared |= newer.cleared
-        for order, scores in newer.listed.items():
-            notes.listed[order] |= scores

@@ -1,5 +1,5 @@
 -- Returns at most as much as a list can have, whatever the value is.
--- redis_origin_lists.py gives LISTED, LONGEST_KEY.
+-- origin_lists.py gives LISTED, LONGEST_KEY.
 local found = redis.pcall('ZREVRANGE', KEYS[1], 0, LISTED - 1, 'WITHSCORES')
 local listed = {}
 if found.err then return listed end

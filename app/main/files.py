@@ -13,8 +13,7 @@ from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.invalidation import InvalidationListener
 from app.cache.lease import MARGIN
-from app.cache.origin_lists import OriginLists
-from app.cache.redis_origin_lists import RedisOriginLists
+from app.cache.origin_lists import OriginLists, RedisOriginLists
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.robots_cache import RobotsCache
 from app.fetch.network import Resolver, SystemResolver, client_tls

@@ -4,8 +4,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.freshness import Failing, Snapshot
-from app.cache.origin_lists import FLUSH_EVERY, LISTED, MOST_ASKED, NOTED, Order, OriginLists
-from app.cache.redis_origin_lists import RedisOriginLists
+from app.cache.origin_lists import FLUSH_EVERY, LISTED, MOST_ASKED, NOTED, Order, OriginLists, RedisOriginLists
 from app.store.guarded_client import GuardedClient, StoreDown
 from robots_core.origin import Origin, read_target
 from robots_core.robots.access import Access, Blocked, Cause, Successful, Unavailable, Unreachable
@@ -150,9 +149,9 @@ async def test_notes_without_the_store_are_bounded_and_kept(store_client: Redis)
         process.lists.note_fetch(origin(number), Snapshot(FILE, NOW), 0.1)
         process.lists.note_asked(origin(number).key)
         process.lists.note_backoff(origin(number).key, NOW + 60)
-    assert len(process.lists._notes.cleared) <= NOTED
-    assert len(process.lists._asked) == NOTED
-    assert len(process.lists._notes.listed[Order.BACKOFF]) == NOTED
+    assert len(process.lists._notes.fetched) <= NOTED
+    assert len(process.lists._notes.asked) == NOTED
+    assert len(process.lists._notes.backoffs) == NOTED
     process.lists._store = kept
     assert [key for key, _ in await process.read(Order.FAILING)] == [origin(2).key, origin(1).key]
 

@@ -21,7 +21,7 @@ from app.cache.freshness import Snapshot
 from app.cache.invalidation import CHANNEL, Event, InvalidationListener, encode
 from app.cache.invalidation_publisher import InvalidationPublisher
 from app.cache.lease import Held, Lease, Read
-from app.cache.origin_lists import Notes, OriginLists, OriginListStore
+from app.cache.origin_lists import Notes, OriginLists, RedisOriginLists
 from app.cache.outbox import Outbox
 from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.visits import Tally, Visits, VisitStore
@@ -376,14 +376,14 @@ class _Lists:
 
     async def write(self, notes: Notes, now: float) -> None:
         del now
-        if BAD.key in notes.cleared:
+        if BAD.key in notes.fetched:
             raise Poison
-        self.written += notes.cleared
+        self.written += notes.fetched
 
 
 async def origin_lists(stage: Stage) -> None:
     store = _Lists()
-    lists = OriginLists(cast("OriginListStore", store), Clock(NOW))
+    lists = OriginLists(cast("RedisOriginLists", store), Clock(NOW))
     async with lists.flushing(every=0.0):
         lists.note_fetch(BAD, Snapshot(Unavailable(404), NOW), 2.0)
         await until_so(lambda: len(stage.failures) == 1)
