@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from app.cache.freshness import Snapshot, usable
-from app.cache.ordering import Purged, after_purge, merge
+from app.cache.ordering import Purged, after_purge, is_local, merge
 from app.cache.packed_lru import Entry
 
 
@@ -55,6 +55,14 @@ def as_known(known: Snapshot, found: Snapshot) -> Snapshot:
     if found == known:
         return known
     return replace(found, access=known.access) if found.access == known.access else found
+
+
+def is_doubtful(snapshot: Snapshot, entry: Entry | None) -> bool:
+    """Whether its failures may be this process's own: the first one, or those after one that was not confirmed."""
+    failing = snapshot.failing
+    if failing is None or not is_local(failing.failure):
+        return False
+    return failing.attempts == 1 or (entry is not None and entry.doubtful)
 
 
 def _from_memory(entry: Entry | None, now: float) -> Reconciled:

@@ -3,14 +3,13 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import HidesRules, Snapshot, doubted, next_snapshot
 from app.cache.lease import Held, Lease, Read
 from app.cache.result import Source
-from app.cache.snapshot_writer import SnapshotWriter
 from app.cache.tiered_snapshots import TieredSnapshots
 from app.store.store_clock import StoreClock
 from robots_core.origin import Origin
@@ -29,32 +28,20 @@ IsFresh = Callable[[Snapshot, bool], bool]
 """Whether a snapshot needs no fetch; the flag is true if another process fetched it while this caller waited."""
 
 
+@dataclass(frozen=True, eq=False)
 class Refresher:
     """Fetches origins, one process of the fleet at a time, and saves what is found.
 
     `on_fetch` and `health` are called after every fetch. `hides_rules`: see doubted().
     """
 
-    def __init__(
-        self,
-        snapshots: TieredSnapshots,
-        writer: SnapshotWriter,
-        lease: Lease,
-        fetch: Fetch,
-        clock: StoreClock,
-        *,
-        on_fetch: OnFetch,
-        health: FetchHealth,
-        hides_rules: HidesRules,
-    ) -> None:
-        self._snapshots = snapshots
-        self._writer = writer
-        self._lease = lease
-        self._fetch = fetch
-        self._clock = clock
-        self._on_fetch = on_fetch
-        self._health = health
-        self._hides_rules = hides_rules
+    snapshots: TieredSnapshots
+    lease: Lease
+    fetch: Fetch
+    clock: StoreClock
+    on_fetch: OnFetch
+    health: FetchHealth
+    hides_rules: HidesRules
 
     async def refresh(
         self, origin: Origin, seen: Snapshot | None, is_fresh: IsFresh, caller: str
@@ -63,40 +50,40 @@ class Refresher:
         # A refresh may have ended between the caller's lookup and now. Its flight is over, so this is a new one, and
         # without this check every caller whom the store answered late would fetch again. Memory is enough: what a
         # refresh of this process learns is put there first.
-        known = self._snapshots.peek(origin)
+        known = self.snapshots.memory.snapshot(origin)
         if known is not None and known is not seen and is_fresh(known, False):
             return known, Source.MEMORY
         checked, before = False, None
 
         async def lookup(read: Read) -> tuple[Snapshot, Source] | None:
             nonlocal checked, before
-            found, source = await self._snapshots.get_from_store(origin, read)
+            found, source = await self.snapshots.get_from_store(origin, read)
             waited_for = checked and found is not None and (before is None or found.checked_at > before.checked_at)
             checked, before = True, before if checked else found
             return (found, source) if found is not None and is_fresh(found, waited_for) else None
 
-        with self._snapshots.waiting(origin) as invalidated:
+        with self.snapshots.waiting(origin) as invalidated:
             fetch = partial(self._fetch_and_save, origin, seen, caller)
-            return await self._lease.run_once(origin, lookup, fetch, invalidated)
+            return await self.lease.run_once(origin, lookup, fetch, invalidated)
 
     async def fetch_now(self, origin: Origin, caller: str) -> tuple[Snapshot, Source]:
         """Fetch the whole file at once for a caller, while the rest of the fleet waits. Raises Busy."""
-        known, _ = await self._snapshots.get(origin)
-        return await self._lease.run_now(origin, partial(self._fetch_and_save, origin, known, caller, whole=True))
+        known, _ = await self.snapshots.get(origin)
+        return await self.lease.run_now(origin, partial(self._fetch_and_save, origin, known, caller, whole=True))
 
     async def _fetch_and_save(
         self, origin: Origin, seen: Snapshot | None, caller: str, held: Held, *, whole: bool = False
     ) -> tuple[Snapshot, Source]:
         """Fetch under a lease, and save what is found, which releases the lease. `whole`: unconditionally."""
         if held.since is not None:
-            self._clock.sync(held.since)
+            self.clock.sync(held.since)
         fetched, snapshot = await self._fetch_once(origin, seen, caller, held.since, whole=whole)
-        kept = await self._writer.save(origin, snapshot, seen, held=held)
+        kept = await self.snapshots.save(origin, snapshot, seen, held=held)
         if kept is None:
             # Purged meanwhile, so a fetch that began before does not count. If it is purged again, callers from
             # before that purge still get the second result, but it is not kept.
             fetched, snapshot = await self._fetch_once(origin, None, caller, None, whole=True)
-            kept = await self._writer.save(origin, snapshot, held=held) or snapshot
+            kept = await self.snapshots.save(origin, snapshot, held=held) or snapshot
         if kept.checked_at != snapshot.checked_at:
             return kept, Source.STORE
         if kept.failing is not None and isinstance(kept.access, Successful):
@@ -107,20 +94,20 @@ class Refresher:
         self, origin: Origin, seen: Snapshot | None, caller: str, began: float | None, *, whole: bool
     ) -> tuple[Fetched, Snapshot]:
         """What one fetch finds, and the snapshot that follows what was known when it began."""
-        began = self._clock() if began is None else began
-        known = self._snapshots.peek(origin) or seen
+        began = self.clock() if began is None else began
+        known = self.snapshots.memory.snapshot(origin) or seen
         # A 304 about a file that a caller sent would confirm bytes that this service never received.
         received = known is not None and isinstance(known.access, Successful) and known.ingested is None
         conditional = received and not whole
         now = asyncio.get_running_loop().time
         started = now()
         validators = known.validators if known is not None and conditional else Validators()
-        fetched = await self._fetch(origin, validators, caller)
+        fetched = await self.fetch(origin, validators, caller)
         seconds = now() - started
-        self._health.note_fetch(fetched.access)
-        fetched = doubted(known, fetched, began, self._hides_rules)
+        self.health.note_fetch(fetched.access)
+        fetched = doubted(known, fetched, began, self.hides_rules)
         snapshot = next_snapshot(known, _dated_to_beginning(fetched, seconds), began)
-        self._on_fetch(origin, snapshot, seconds, caller)
+        self.on_fetch(origin, snapshot, seconds, caller)
         return fetched, snapshot
 
 

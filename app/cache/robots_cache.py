@@ -13,8 +13,7 @@ from app.cache.redis_snapshots import RedisSnapshots
 from app.cache.refresher import Fetch, OnFetch, Refresher
 from app.cache.result import CacheResult, Source, found
 from app.cache.snapshot_memory import SnapshotMemory
-from app.cache.snapshot_writer import OnVersionEnded, SnapshotWriter
-from app.cache.tiered_snapshots import OnTaken, TieredSnapshots
+from app.cache.tiered_snapshots import OnTaken, OnVersionEnded, TieredSnapshots
 from app.loop.background import BackgroundTask
 from app.loop.single_flight import SingleFlight
 from app.store.store_clock import StoreClock
@@ -72,31 +71,8 @@ class RobotsCache:
         self._on_ingested = on_ingested
         self._room_for_copy = room_for_copy or (lambda _sender, _size: nullcontext())
         self._memory = SnapshotMemory(memory_bytes, clock, trust)
-        self._writer = SnapshotWriter(
-            store,
-            self._memory,
-            clock,
-            on_version_ended=on_version_ended,
-            on_contradiction=health.note_contradiction,
-        )
-        self._snapshots = TieredSnapshots(
-            store,
-            self._memory,
-            self._writer,
-            clock,
-            on_contradiction=health.note_contradiction,
-            on_taken=on_taken,
-        )
-        self._refresher = Refresher(
-            self._snapshots,
-            self._writer,
-            Lease(store, lease),
-            fetch,
-            clock,
-            on_fetch=on_fetch,
-            health=health,
-            hides_rules=hides_rules,
-        )
+        self._snapshots = TieredSnapshots(store, self._memory, clock, health, on_version_ended, on_taken)
+        self._refresher = Refresher(self._snapshots, Lease(store, lease), fetch, clock, on_fetch, health, hides_rules)
         self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
             BackgroundTask.REFRESHES, expected=Busy
         )
@@ -111,11 +87,11 @@ class RobotsCache:
 
     def has(self, origin: Origin) -> bool:
         """Whether memory has a snapshot of the origin, whatever its age."""
-        return self._snapshots.peek(origin) is not None
+        return self._memory.snapshot(origin) is not None
 
     def get_trusted(self, origin: Origin) -> Snapshot | None:
         """The snapshot in memory that may answer without asking the store, fresh or not."""
-        return self._snapshots.get_trusted(origin)
+        return self._memory.get_trusted(origin)
 
     async def get(
         self, origin: Origin, recheck: Recheck, *, max_age: float | None = None, wait: float = 10.0, caller: str = ""
@@ -190,7 +166,7 @@ class RobotsCache:
         snapshot = next_snapshot(None if earlier else known, counted, at, ingested=sender)
         failed, kept = isinstance(counted.access, Unreachable), None
         if not _is_past(counted, at, known, self._clock()):
-            kept = await self._writer.save(origin, snapshot, None if earlier else known)
+            kept = await self._snapshots.save(origin, snapshot, None if earlier else known)
             known = kept
         elif failed:
             return self._result(known, Source.MEMORY, origin, recheck), False
@@ -209,7 +185,7 @@ class RobotsCache:
         A running fetch is repeated, since it may find what is to be removed. The removed version has ended.
         """
         known = await self.last_found(origin)
-        await self._writer.purge(origin)
+        await self._snapshots.purge(origin)
         if known is not None:
             self._on_version_ended(origin, known, None)
 
@@ -226,11 +202,11 @@ class RobotsCache:
     async def last_found(self, origin: Origin) -> Snapshot | None:
         """The last snapshot that a fetch led to, usable or not."""
         known, _ = await self._snapshots.get(origin)
-        return self._snapshots.peek(origin) or known
+        return self._memory.snapshot(origin) or known
 
     def delivering(self) -> AbstractAsyncContextManager[None]:
         """While the block lasts, give the store what it missed while it was down."""
-        return self._writer.delivering()
+        return self._snapshots.outbox.delivering()
 
     def on_event(self, event: Event, origin: Origin) -> None:
         """Apply an invalidation that another process published."""

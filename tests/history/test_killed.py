@@ -9,11 +9,12 @@ import pytest
 from redis.asyncio import Redis
 
 from app.cache.codec import encode
+from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import Snapshot
 from app.cache.ordering import Purged
 from app.cache.redis_snapshots import UNRECORDED, RedisSnapshots, unrecorded_key
 from app.cache.snapshot_memory import SnapshotMemory
-from app.cache.snapshot_writer import SnapshotWriter
+from app.cache.tiered_snapshots import TieredSnapshots
 from app.history.redis_changes import OLDEST, RedisChanges
 from app.history.redis_history import RedisHistory
 from app.store.guarded_client import GuardedClient
@@ -43,14 +44,11 @@ async def find(store: RedisSnapshots, clock: Clock, access: Access) -> None:
     """Find this content at the origin as a process does that has only just started."""
     changes = RedisChanges(store.redis)
     history = RedisHistory(store.redis, clock, lost=lambda: None, changes=changes)
-    writer = SnapshotWriter(
-        store,
-        SnapshotMemory(1_000_000, StoreClock(clock, clock), 30.0),
-        StoreClock(clock, clock),
-        on_version_ended=history.note,
-        on_contradiction=lambda: None,
+    of_server = StoreClock(clock, clock)
+    snapshots = TieredSnapshots(
+        store, SnapshotMemory(1_000_000, of_server, 30.0), of_server, FetchHealth(), history.note
     )
-    await writer.save(SITE, Snapshot(access, clock.now))
+    await snapshots.save(SITE, Snapshot(access, clock.now))
     await history.aclose()
 
 
