@@ -16,7 +16,7 @@ from app.api.middleware.other_sites import is_loopback
 from app.auth.operator_token import FILE_NAME, token_file
 from app.cli.exit_codes import Parser
 from app.cli.listeners import listeners
-from app.loop.garbage import collected_when_quiet
+from app.loop.garbage import GarbageCollection
 from app.main import service
 from app.main.server.connection import Connection
 from app.main.server.connection_limits import raise_file_limit
@@ -91,7 +91,7 @@ def check_exposure(settings: Settings) -> None:
 
 def create() -> FastAPI:
     """Create the application for a process that only serves it."""
-    return service.create(during=collected_when_quiet)
+    return service.create(during=GarbageCollection().running)
 
 
 def configuration(settings: Settings, application: str = "app.cli.serve:create") -> uvicorn.Config:

@@ -26,6 +26,7 @@ import resource
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.loop.background import BackgroundTask, periodically, repeatedly
@@ -70,82 +71,65 @@ def return_free_memory() -> None:
         trim(0)
 
 
-@asynccontextmanager
-async def collected_when_quiet(
-    *,
-    least: float = LEAST,
-    most: float = MOST,
-    quiet_every: float = QUIET_EVERY,
-    every: float = 1.0,
-    young_every: float = YOUNG_EVERY,
-    cpu_seconds: Callable[[], float] = time.process_time,
-    memory: Callable[[], int] = resident_bytes,
-) -> AsyncIterator[None]:
-    """While the block lasts, run full collections in quiet moments, and when the process has grown by GROWTH.
+@dataclass(kw_only=True)
+class GarbageCollection:
+    """Full collections in quiet moments, and when the process has grown by GROWTH.
 
-    `every`: seconds between two checks of `cpu_seconds`, the processor time that the process has used, and of `memory`.
+    For `least`, `most`, `quiet_every` and `young_every`, see the constants. `every`: seconds between two checks of
+    `cpu_seconds`, the processor time that the process has used, and of `memory`.
     """
-    before = gc.get_threshold()
-    collect()
-    gc.set_threshold(before[0], before[1], _NEVER)
-    full = _FullCollections(least, most, quiet_every, every, cpu_seconds, memory)
-    try:
-        async with (
-            periodically(BackgroundTask.COLLECTIONS, _collect_young, young_every),
-            repeatedly(BackgroundTask.COLLECTIONS, full.collect_if_due),
-        ):
-            yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
+    least: float = LEAST
+    most: float = MOST
+    quiet_every: float = QUIET_EVERY
+    young_every: float = YOUNG_EVERY
+    every: float = 1.0
+    cpu_seconds: Callable[[], float] = time.process_time
+    memory: Callable[[], int] = resident_bytes
 
-async def _collect_young() -> None:
-    gc.collect(1)
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Collect while the block lasts."""
+        before = gc.get_threshold()
+        collect()
+        gc.set_threshold(before[0], before[1], _NEVER)
+        self._collected_at = asyncio.get_running_loop().time()
+        self._quiet_from = self._collected_at  # whence one in a quiet moment is due if the process is larger
+        self._resident = self._smallest = self.memory()  # after the last collection, and after any
+        try:
+            async with (
+                periodically(BackgroundTask.COLLECTIONS, _collect_young, self.young_every),
+                repeatedly(BackgroundTask.COLLECTIONS, self._collect_if_due),
+            ):
+                yield
+        finally:
+            gc.set_threshold(*before)
+            gc.unfreeze()
 
-
-class _FullCollections:
-    """When all objects were collected last, and the memory in use since then; see collected_when_quiet."""
-
-    def __init__(
-        self,
-        least: float,
-        most: float,
-        quiet_every: float,
-        every: float,
-        cpu_seconds: Callable[[], float],
-        memory: Callable[[], int],
-    ) -> None:
-        self._least = least
-        self._most = most
-        self._quiet_every = quiet_every
-        self._every = every
-        self._cpu_seconds = cpu_seconds
-        self._memory = memory
-        self._now = asyncio.get_running_loop().time
-        self._collected_at, self._resident = self._now(), memory()
-        self._smallest = self._resident  # after a collection
-        self._quiet_from = self._now()  # whence the next one in a quiet moment is due if the process is larger
-
-    async def collect_if_due(self) -> None:
+    async def _collect_if_due(self) -> None:
         """See how much the process works for a while, and collect if that is due."""
-        begun, before = self._now(), self._cpu_seconds()
-        await asyncio.sleep(self._every)
-        now = self._now()
-        quiet = self._cpu_seconds() - before <= QUIET_SHARE * (now - begun)
+        clock = asyncio.get_running_loop().time
+        begun, before = clock(), self.cpu_seconds()
+        await asyncio.sleep(self.every)
+        now = clock()
+        quiet = self.cpu_seconds() - before <= QUIET_SHARE * (now - begun)
         waited = now - self._collected_at
-        if waited >= self._most or (quiet and waited >= self._least):
+        if waited >= self.most or (quiet and waited >= self.least):
             self._collected_at = now
             self._collect(collect)
-        elif self._memory() > self._resident + GROWTH:
+        elif self.memory() > self._resident + GROWTH:
             self._quiet_from = now
             self._collect(gc.collect)
-        elif quiet and now >= self._quiet_from and self._memory() > self._smallest + GROWTH:
-            self._quiet_from = now + self._quiet_every
+        elif quiet and now >= self._quiet_from and self.memory() > self._smallest + GROWTH:
+            self._quiet_from = now + self.quiet_every
             self._collect(gc.collect)
 
     def _collect(self, how: Callable[[], object]) -> None:
         how()
         return_free_memory()
-        self._resident = self._memory()
+        self._resident = self.memory()
         self._smallest = min(self._smallest, self._resident)
+
+
+async def _collect_young() -> None:
+    gc.collect(1)

@@ -5,57 +5,26 @@ A subcommand is named as in Redis's access control: `xinfo|stream`.
 
 from typing import Final
 
-_EXAMPLES = """
-del KEY
-eval x 1 KEY
-evalsha x 1 KEY
-expire KEY 1
-get KEY
-getrange KEY 0 0
-hdel KEY a
-hexists KEY a
-hget KEY a
-hkeys KEY
-hlen KEY
-hmget KEY a
-hset KEY a 1
-hstrlen KEY a
-llen KEY
-lpush KEY a
-lrange KEY 0 0
-ltrim KEY 0 0
-persist KEY
-pexpire KEY 1
-ping
-pttl KEY
-publish KEY a
-set KEY a
-subscribe KEY
-time
-type KEY
-unlink KEY
-xadd KEY * a 1
-xinfo stream KEY
-xlen KEY
-xrange KEY - + count 1
-xrevrange KEY + - count 1
-zadd KEY 1 a
-zcard KEY
-zcount KEY 0 0
-zincrby KEY 1 a
-zrange KEY 0 0
-zrangebyscore KEY 0 0
-zrem KEY a
-zremrangebyrank KEY 0 0
-zremrangebyscore KEY 0 0
-zrevrange KEY 0 0
-zscore KEY a
-"""
+_ARGUMENTS: Final = {
+    "": "ping time",
+    "KEY": "del get hkeys hlen llen persist pttl subscribe type unlink xlen zcard",
+    "KEY 1": "expire pexpire",
+    "KEY a": "hdel hexists hget hmget hstrlen lpush publish set zrem zscore",
+    "KEY 0 0": "getrange lrange ltrim zcount zrange zrangebyscore zremrangebyrank zremrangebyscore zrevrange",
+    "KEY 1 a": "zadd zincrby",
+    "KEY a 1": "hset",
+    "KEY * a 1": "xadd",
+    "KEY - + count 1": "xrange",
+    "KEY + - count 1": "xrevrange",
+    "stream KEY": "xinfo",
+    "x 1 KEY": "eval evalsha",
+}
+"""Arguments, and the commands that take them."""
 
 PROBED: Final = {
-    line: "xinfo|stream" if line.startswith("xinfo") else line.partition(" ")[0]
-    for line in _EXAMPLES.splitlines()
-    if line
+    f"{name} {arguments}".rstrip(): "xinfo|stream" if name == "xinfo" else name
+    for arguments, names in _ARGUMENTS.items()
+    for name in names.split()
 }
 """An example of each command that is sent, or that a script calls, for which Redis asks the user's rights as well; and
 its name. KEY is a key, or a channel. They are the arguments of PROBE: without one of these commands, something that the

@@ -14,7 +14,7 @@ from statistics import median
 
 import uvloop
 
-from app.loop.garbage import collected_when_quiet
+from app.loop.garbage import GarbageCollection
 from tests.bench.adversaries import Adversary, adversaries
 from tests.bench.costs import Cost, cost
 from tests.bench.http import Contestant, Origins, get, service
@@ -49,7 +49,7 @@ async def main(dialects: Sequence[str] = ()) -> None:
     origins = Origins()
     with ExitStack() as stack:
         # As in the service: Python starts no full collection by itself.
-        async with origins.serving(), collected_when_quiet():
+        async with origins.serving(), GarbageCollection().running():
             ours = Contestant("ours", stack.enter_context(service("false")), list(map(get, origins.urls(60, 10))))
             await ours.turn(TURN_SECONDS)  # fetches everything
             before = await _hot_get(ours)

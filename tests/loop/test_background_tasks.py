@@ -137,7 +137,9 @@ async def collections(_stage: Stage) -> None:
         seen.append(0.0)
         return 0.0
 
-    async with garbage.collected_when_quiet(every=0.0, cpu_seconds=fails_once(cpu_seconds), least=3600.0, most=3600.0):
+    async with garbage.GarbageCollection(
+        every=0.0, cpu_seconds=fails_once(cpu_seconds), least=3600.0, most=3600.0
+    ).running():
         await until_so(lambda: len(seen) > 3)
     assert gc.get_freeze_count() == 0
 

@@ -11,7 +11,7 @@ from itertools import count
 import psutil
 import pytest
 
-from app.loop.garbage import GROWTH, collected_when_quiet, resident_bytes
+from app.loop.garbage import GROWTH, GarbageCollection, resident_bytes
 from tests.faults.until import until_so
 
 linux = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is measured and returned on Linux")
@@ -45,7 +45,7 @@ async def collections_within(number: int, worked: Callable[[], float], *, least:
         if phase == "stop" and info["generation"] == 2:
             seen.append(looked)
 
-    async with collected_when_quiet(every=0.0, cpu_seconds=look, least=least, most=most):
+    async with GarbageCollection(every=0.0, cpu_seconds=look, least=least, most=most).running():
         gc.callbacks.append(note)
         await until_so(lambda: looked >= number)
         gc.callbacks.remove(note)
@@ -54,7 +54,7 @@ async def collections_within(number: int, worked: Callable[[], float], *, least:
 
 async def test_objects_of_the_start_are_frozen(collections: list[int]) -> None:
     before = gc.get_threshold()
-    async with collected_when_quiet():
+    async with GarbageCollection().running():
         assert collections.count(2) == 1
         assert gc.get_freeze_count() > 1000
         held = [[number] for number in range(200_000)]
@@ -94,7 +94,9 @@ async def test_process_that_has_grown_collects_and_freezes_nothing(collections: 
         await until_so(lambda: looked > seen + 5)
         return collections.count(2)
 
-    async with collected_when_quiet(every=0.0, least=1e9, most=1e9, cpu_seconds=lambda: next(clock), memory=memory):
+    async with GarbageCollection(
+        every=0.0, least=1e9, most=1e9, cpu_seconds=lambda: next(clock), memory=memory
+    ).running():
         before, frozen = await looks(), gc.get_freeze_count()
         resident += GROWTH
         assert await looks() == before
@@ -125,9 +127,9 @@ async def test_process_that_has_grown_collects_in_quiet_moments(collections: lis
     def worked() -> float:
         return next(clock) if works else 0.0
 
-    async with collected_when_quiet(
+    async with GarbageCollection(
         every=0.0, quiet_every=quiet_every, least=1e9, most=1e9, cpu_seconds=worked, memory=memory
-    ):
+    ).running():
         await looks()
         resident += GROWTH + 1
         assert await looks() == 1  # what it works on is in use
@@ -167,7 +169,7 @@ async def test_collections_are_at_least_so_far_apart() -> None:
 
 
 async def test_collection_freezes_newer_objects() -> None:
-    async with collected_when_quiet(every=0.0, least=0.0, cpu_seconds=lambda: 0.0):
+    async with GarbageCollection(every=0.0, least=0.0, cpu_seconds=lambda: 0.0).running():
         frozen = gc.get_freeze_count()
         held = [[number] for number in range(1000)]
         await until_so(lambda: gc.get_freeze_count() >= frozen + 1000)
@@ -177,7 +179,7 @@ async def test_collection_freezes_newer_objects() -> None:
 async def test_young_objects_do_not_add_up_while_as_many_are_freed() -> None:
     cache = [[number] for number in range(20_000)]
     most = 0
-    async with collected_when_quiet(young_every=0.0, least=1e9):
+    async with GarbageCollection(young_every=0.0, least=1e9).running():
         for start in range(0, len(cache), 100):
             # Each takes the place of an older one, so that Python counts no more objects than before.
             for place in range(start, start + 100):

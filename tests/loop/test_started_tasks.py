@@ -15,7 +15,7 @@ import app
 from app.history import redis_changes
 from app.history.change import change_of
 from app.loop.background import TASK, BackgroundTask
-from app.loop.garbage import collected_when_quiet
+from app.loop.garbage import GarbageCollection
 from app.observability import background_failures
 from app.observability.background_failures import LOG_EVERY, LOGGED, BackgroundFailures
 from app.store.embedded import serve as serve_store
@@ -71,7 +71,7 @@ async def test_every_task_of_the_service_is_in_the_list(tmp_path: Path) -> None:
 
         async with (
             serve(text(200, OLD), text(200, NEW)) as origin,
-            collected_when_quiet(),
+            GarbageCollection().running(),
             running(
                 url,
                 store_timeout=1.0,
