@@ -7,8 +7,7 @@ from app.cache.freshness import Snapshot
 from app.cache.invalidation import Event
 from app.cache.ordering import Purged
 from app.cache.redis_snapshots import Put, RedisSnapshots, Taken
-from app.cache.redis_visits import RedisVisits
-from app.cache.visits import Tally
+from app.cache.visits import RedisVisits, Tally
 from app.overrides.redis_overrides import RedisOverrides
 from app.overrides.table import Override
 from app.store.guarded_client import GuardedClient, StoreDown
@@ -152,12 +151,12 @@ class SlowSnapshots(RedisSnapshots, _Switch):
         self._check()
 
 
-class SwitchableVisits(_Switch):
+class SwitchableVisits(RedisVisits, _Switch):
     """The visits in Redis, which a test can switch off, delay and count."""
 
     def __init__(self, store: RedisVisits, *, on: bool = True) -> None:
-        super().__init__(on=on)
-        self._store = store
+        super().__init__(store._redis, clock=store._clock)
+        self.on = on
         self.refused: set[Origin] = set()
         self.reads = 0
         self.written: list[int] = []
@@ -168,14 +167,14 @@ class SwitchableVisits(_Switch):
     async def read(self, origin: Origin) -> Tally | None:
         self.reads += 1
         self._check()
-        return await self._store.read(origin)
+        return await super().read(origin)
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
         self.called.set()
         await self.let_go.wait()
         self._check()
         self.written.append(len(tallies))
-        return await self._store.add({origin: tally for origin, tally in tallies.items() if origin not in self.refused})
+        return await super().add({origin: tally for origin, tally in tallies.items() if origin not in self.refused})
 
 
 class SwitchableOverrides(RedisOverrides):

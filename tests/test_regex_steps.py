@@ -39,7 +39,7 @@ EXPRESSIONS = {
     "robots_core.times:_INSTANT": "fullmatch",
     "app.cache.freshness:_DIRECTIVE": "findall",
     "app.cache.recheck_file:_POOL_NAME": "fullmatch",
-    "app.cache.redis_visits:_VALUE": "fullmatch",
+    "app.cache.visits:_VALUE": "fullmatch",
     "robots_decisions.bundle_rows:_BASE": "match",
     "robots_decisions.bundle_rows:_ORIGIN": "fullmatch",
     "robots_decisions.bundle_rows:_OUTCOME": "fullmatch",

@@ -1,6 +1,6 @@
 -- A value of another type or format is ignored, and so is a tally from the future, which would outweigh all others until
 -- then. The arithmetic is that of Tally.
--- redis_visits.py gives VALUE_LIMIT, HEAVIEST, HALF_LIFE, EXPIRY.
+-- visits.py gives VALUE_LIMIT, HEAVIEST, HALF_LIFE, EXPIRY.
 local function numbers(a, b, c) return tonumber(a), tonumber(b), tonumber(c) end
 local weight, at, since = numbers(ARGV[1], ARGV[2], ARGV[3])
 local latest = tonumber(ARGV[4])

@@ -5,16 +5,19 @@ Every instant is Unix seconds; a half-life is 7 days.
 
 import asyncio
 import math
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final
 
 from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import DAY, HOUR
+from app.cache.redis_snapshots import snapshot_key
 from app.loop.background import BackgroundTask, in_batches
 from app.loop.single_flight import SingleFlight
-from app.store.guarded_client import StoreDown
+from app.store.guarded_client import GuardedClient, StoreDown
+from app.store.script import Script
 from robots_core.origin import Origin
 
 HALF_LIFE = 7 * DAY
@@ -33,6 +36,26 @@ TALLIES_PER_WRITE = 100
 
 READ_FOR = HOUR
 """Seconds for which a tally read from the store is used."""
+
+
+HEAVIEST = 1e15
+"""The largest weight that is accepted."""
+
+WRITER_AHEAD = HOUR
+"""Seconds by which the clock of another writer may be ahead of ours."""
+
+_VALUE_LIMIT = 64
+
+_VALUE: Final = re.compile(rb"V1 ([0-9.e+-]{1,20}) ([0-9]{1,12}) ([0-9]{1,12})")
+
+_ADD: Final = Script.load(
+    __package__,
+    "add_visits.lua",
+    VALUE_LIMIT=_VALUE_LIMIT,
+    HEAVIEST=round(HEAVIEST),
+    HALF_LIFE=round(HALF_LIFE),
+    EXPIRY=round(TALLY_EXPIRY),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +82,58 @@ class Tally:
         return self.weight * 2 ** ((self.at - at) / HALF_LIFE)
 
 
-class VisitStore(Protocol):
-    """Where the fleet's tallies are kept. Both methods are bounded in time and raise only StoreDown."""
+class RedisVisits:
+    """Tallies under `robots:{scheme://host:port[#profile]}:visits`, which expire TALLY_EXPIRY after the last."""
+
+    def __init__(self, redis: GuardedClient, *, clock: Callable[[], float]) -> None:
+        self._redis = redis
+        self._clock = clock
 
     async def read(self, origin: Origin) -> Tally | None:
-        """The fleet's tally; None if there is none or it cannot be read. Callers wait for this."""
+        """The origin's value; None if there is none or it cannot be read. Raises StoreDown."""
+        own = key(origin)
+        data = await self._redis.command(own, "GETRANGE", own, 0, _VALUE_LIMIT)
+        return read_value(data, self._clock())
 
     async def add(self, tallies: Mapping[Origin, Tally]) -> Mapping[Origin, Tally | None]:
-        """Add these to the fleet's tallies; returns the sums, without those that could not be written."""
+        """Add these to the stored tallies; returns the sums, without those that were refused. Raises StoreDown."""
+        # A server that hangs would run what it was sent once it resumes. So all have to respond first.
+        await self._redis.ping()
+        adding = [self._add(origin, tally) for origin, tally in tallies.items()]
+        results = await asyncio.gather(*adding, return_exceptions=True)
+        sums: dict[Origin, Tally | None] = {}
+        for origin, result in zip(tallies, results, strict=True):
+            if isinstance(result, BaseException):
+                if not isinstance(result, StoreDown):
+                    raise result
+            else:
+                sums[origin] = result
+        return sums
+
+    async def _add(self, origin: Origin, tally: Tally) -> Tally | None:
+        now = self._clock()
+        values = (tally.weight, ".9g"), (tally.at, ".0f"), (tally.since, ".0f"), (now + WRITER_AHEAD, ".0f")
+        return read_value(await _ADD.run(self._redis, [key(origin)], *(format(*value) for value in values)), now)
 
 
-class _FleetTally(NamedTuple):
-    """The fleet's tally as read from the store or written to it at this instant; None: it has none."""
-
-    tally: Tally | None
-    at: float
+def key(origin: Origin) -> str:
+    """The key of the origin's tally, in the same cluster slot as its snapshot."""
+    return f"{snapshot_key(origin)}:visits"
 
 
-_UNKNOWN = _FleetTally(None, -math.inf)
+def read_value(data: object, now: float) -> Tally | None:
+    """Read a stored tally; None for any other value."""
+    written = _VALUE.fullmatch(data) if isinstance(data, bytes) else None
+    if written is None:
+        return None
+    try:
+        tally = Tally(*map(float, written.groups()))
+    except ValueError:
+        return None
+    return tally if 0 <= tally.weight <= HEAVIEST and tally.since <= tally.at <= now + WRITER_AHEAD else None
+
+
+_UNKNOWN: Final = None, -math.inf
 
 
 class Visits:
@@ -86,13 +143,13 @@ class Visits:
     If it is not known whether a batch was written, it may be counted twice, but is never lost.
     """
 
-    def __init__(self, store: VisitStore, clock: Callable[[], float], *, origins: int = TALLIES) -> None:
+    def __init__(self, store: RedisVisits, clock: Callable[[], float], *, origins: int = TALLIES) -> None:
         self._store = store
         self._clock = clock
         self._limit = origins
         self._counted: BoundedDict[Origin, Tally] = BoundedDict(origins)
         self._sent: Mapping[Origin, Tally] = {}
-        self._fleet: BoundedDict[Origin, _FleetTally] = BoundedDict(origins)
+        self._fleet: BoundedDict[Origin, tuple[Tally | None, float]] = BoundedDict(origins)  # as known at an instant
         self._reads: SingleFlight[Origin, None] = SingleFlight(BackgroundTask.VISITS)
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -145,10 +202,10 @@ class Visits:
 
     def _is_recent(self, origin: Origin) -> bool:
         """Whether the fleet's tally is known well enough."""
-        return 0 <= self._clock() - self._fleet.get(origin, _UNKNOWN).at < READ_FOR
+        return 0 <= self._clock() - self._fleet.get(origin, _UNKNOWN)[1] < READ_FOR
 
     def _per_day(self, origin: Origin, more: Tally | None = None) -> float:
-        found = [more, self._counted.get(origin), self._sent.get(origin), self._fleet.get(origin, _UNKNOWN).tally]
+        found = [more, self._counted.get(origin), self._sent.get(origin), self._fleet.get(origin, _UNKNOWN)[0]]
         tallies = [tally for tally in found if tally is not None]
         return sum(tallies[1:], start=tallies[0]).per_day(self._clock()) if tallies else 0.0
 
@@ -166,7 +223,7 @@ class Visits:
         except StoreDown:
             return
         if self._fleet.get(origin) is before:  # else a batch was written meanwhile, and its result is newer
-            self._fleet[origin] = _FleetTally(tally, self._clock())
+            self._fleet[origin] = tally, self._clock()
 
     async def _send(self, origins: Sequence[Origin]) -> None:
         """Write the counts of the origins; what is not written is counted again, also if this is cancelled.
@@ -180,7 +237,7 @@ class Visits:
         finally:
             sent, self._sent = self._sent, {}
             for origin, tally in written.items():
-                self._fleet[origin] = _FleetTally(tally, self._clock())
+                self._fleet[origin] = tally, self._clock()
             for origin in sent.keys() - written.keys():
                 self._count(origin, sent[origin])
         if not written.keys() >= sent.keys():

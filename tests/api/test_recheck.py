@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from app.cache.redis_visits import key
+from app.cache.visits import key
 from robots_core.origin import Origin
 from tests.api.service import START, running
 from tests.faults.until import until

@@ -33,8 +33,7 @@ from app.cache.codec import encode
 from app.cache.freshness import DAY, HOUR, KEEP, Failing, Snapshot
 from app.cache.recheck import MODELS, RFC9309_MODEL, SEZNAM_MODEL
 from app.cache.redis_snapshots import RedisSnapshots
-from app.cache.redis_visits import RedisVisits
-from app.cache.visits import Tally
+from app.cache.visits import RedisVisits, Tally
 from app.history import versions as history
 from app.history.redis_history import history_key
 from app.store.connect import connect

@@ -9,9 +9,8 @@ from redis.asyncio import Redis
 import app.decisions.parsed_files
 import robots_core.origin
 from app.cache.freshness import Recheck
-from app.cache.redis_visits import RedisVisits
 from app.cache.robots_cache import RobotsCache
-from app.cache.visits import Visits
+from app.cache.visits import RedisVisits, Visits
 from app.decisions.cached_files import CachedFiles
 from app.decisions.evaluate import Question, evaluate
 from app.decisions.parsed_files import PARSED_FILES

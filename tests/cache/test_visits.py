@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from app.cache.freshness import DAY, HOUR
-from app.cache.redis_visits import RedisVisits, key, read_value
-from app.cache.visits import HALF_LIFE, READ_FOR, TALLIES_PER_WRITE, TALLY_EXPIRY, Tally, Visits
+from app.cache.visits import (
+    HALF_LIFE,
+    READ_FOR,
+    TALLIES_PER_WRITE,
+    TALLY_EXPIRY,
+    RedisVisits,
+    Tally,
+    Visits,
+    key,
+    read_value,
+)
 from app.store.connect import connect
 from app.store.guarded_client import COOLDOWN, GuardedClient, StoreDown
 from robots_core.origin import Origin

@@ -24,7 +24,7 @@ from app.cache.lease import Held, Lease, Read
 from app.cache.origin_lists import Notes, OriginLists, RedisOriginLists
 from app.cache.outbox import Outbox
 from app.cache.redis_snapshots import RedisSnapshots
-from app.cache.visits import Tally, Visits, VisitStore
+from app.cache.visits import RedisVisits, Tally, Visits
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog
@@ -516,7 +516,7 @@ class _Visits:
 
 async def visits(stage: Stage) -> None:
     store = _Visits()
-    counted = Visits(cast("VisitStore", store), Clock(NOW))
+    counted = Visits(cast("RedisVisits", store), Clock(NOW))
     neighbours = [Origin("https", f"{number}.example", 443) for number in range(120)]
     async with counted.writing_back(every=0.01):
         for origin in (BAD, *neighbours):

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from app.cache.redis_snapshots import RedisSnapshots, snapshot_key
-from app.cache.redis_visits import RedisVisits
-from app.cache.visits import Tally
+from app.cache.visits import RedisVisits, Tally
 from app.pacing.local_pacer import LocalPacer
 from app.pacing.pacer import Pacer
 from app.pacing.redis_pacer import RedisPacer
