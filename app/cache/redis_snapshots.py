@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from app.cache.codec import ENCODED_LIMIT, decode, encode
 from app.cache.freshness import Snapshot
-from app.cache.invalidation import CHANNEL, Event
-from app.cache.invalidation_publisher import InvalidationPublisher
+from app.cache.invalidation import CHANNEL, Event, InvalidationPublisher
 from app.cache.ordering import Purged, after_purge, merge
 from app.store.guarded_client import GuardedClient, StoreDown, UnexpectedReply
 from app.store.script import Script

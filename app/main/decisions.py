@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
-from app.cache.visits import RedisVisits
-from app.cache.visits import Visits
+from app.cache.visits import RedisVisits, Visits
 from app.decision_log.chain import Chain
 from app.decision_log.line import LineWriter
 from app.decision_log.log import DecisionLog

@@ -10,8 +10,7 @@ from multiprocessing import get_context
 
 from redis.asyncio import Redis
 
-from app.cache.invalidation import CHANNEL, Event, InvalidationListener, encode
-from app.cache.invalidation_publisher import InvalidationPublisher
+from app.cache.invalidation import CHANNEL, Event, InvalidationListener, InvalidationPublisher, encode
 from app.store.connect import connect, subscriber
 from app.store.embedded import serve
 from robots_core.origin import Origin

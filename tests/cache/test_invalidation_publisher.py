@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.cache.invalidation import MESSAGE_ORIGINS, Event, decode
-from app.cache.invalidation_publisher import InvalidationPublisher
+from app.cache.invalidation import MESSAGE_ORIGINS, Event, InvalidationPublisher, decode
 from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 

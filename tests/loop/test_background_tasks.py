@@ -18,8 +18,7 @@ from app.auth.keys import Limit
 from app.auth.quotas import Quotas
 from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import Snapshot
-from app.cache.invalidation import CHANNEL, Event, InvalidationListener, encode
-from app.cache.invalidation_publisher import InvalidationPublisher
+from app.cache.invalidation import CHANNEL, Event, InvalidationListener, InvalidationPublisher, encode
 from app.cache.lease import Held, Lease, Read
 from app.cache.origin_lists import Notes, OriginLists, RedisOriginLists
 from app.cache.outbox import Outbox

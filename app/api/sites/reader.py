@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -79,27 +80,22 @@ class ReadBounds(NamedTuple):
     deadline: float
 
 
+@dataclass(eq=False)
 class SiteReader:
     """Reads pages by permits, as the crawler that `user_agent` names.
 
     `fetch` is Fetcher.read. `now` gives Unix seconds. `refused` is called with "sites" for what is not admitted.
     """
 
-    def __init__(
-        self,
-        permits: Permits,
-        fetch: Callable[[Target, int, int, str], Awaitable[Received | Access]],
-        known: Callable[[], AgentDirectory],
-        now: Callable[[], float],
-        user_agent: str,
-        refused: Refused = ignore,
-    ) -> None:
-        self._permits = permits
-        self._fetch = fetch
-        self._known = known
-        self._now = now
-        self._user_agent = user_agent
-        self._shares = CallerShares("sites", AT_ONCE, PER_CALLER, "Too many sites are being read", 5, refused)
+    permits: Permits
+    fetch: Callable[[Target, int, int, str], Awaitable[Received | Access]]
+    known: Callable[[], AgentDirectory]
+    now: Callable[[], float]
+    user_agent: str
+    refused: Refused = ignore
+
+    def __post_init__(self) -> None:
+        self._shares = CallerShares("sites", AT_ONCE, PER_CALLER, "Too many sites are being read", 5, self.refused)
 
     def admitted(self, caller: str) -> AbstractContextManager[None]:
         """Within the block, pages are read for a caller. Raises Overloaded if too many are, for it or for all."""
@@ -118,7 +114,7 @@ class SiteReader:
 
     async def _read_one(self, target: Target, bounds: ReadBounds) -> SitePage:
         wait = max(0.0, bounds.deadline - asyncio.get_running_loop().time())
-        agent = agent_from(self._user_agent, self._known())
+        agent = agent_from(self.user_agent, self.known())
         question = Question(target, agent, dialect_from(None, agent), wait=wait, caller=bounds.caller)
         refusal = ""
 
@@ -127,7 +123,7 @@ class SiteReader:
             refusal = _refusal(decision)
             return decision.verdict.permission.encode()
 
-        permit = await self._permits.request(PermitRequest(question, bounds.caller, 1.0, wait), note)
+        permit = await self.permits.request(PermitRequest(question, bounds.caller, 1.0, wait), note)
         if permit.grant is None:
             outcome = ReadOutcome.DEFERRED if permit.answer == Permission.DEFER.encode() else ReadOutcome.DISALLOWED
             return SitePage(outcome, target, refusal)
@@ -140,21 +136,19 @@ class SiteReader:
         return await self._fetch_at(SlotRef(target.origin.key, slot.key, slot.name, slot.go_at), target, bounds)
 
     async def _fetch_at(self, slot: SlotRef, target: Target, bounds: ReadBounds) -> SitePage:
-        async def report(status: int | None, wait: float, elapsed: float | None, *, released: bool = False) -> None:
-            outcome = Outcome(status, wait, elapsed, released, slot.key.agent)
-            await self._permits.report(Report(slot, outcome))
-
         begun = time.monotonic()
         try:
-            received = await self._fetch(target, bounds.limit, bounds.asked_port, bounds.caller)
+            received = await self.fetch(target, bounds.limit, bounds.asked_port, bounds.caller)
         except Busy:
-            await report(None, 0.0, None, released=True)
+            await self.permits.report(Report(slot, Outcome(None, 0.0, None, True, slot.key.agent)))
             raise
-        elapsed = time.monotonic() - begun
+        elapsed, wait = time.monotonic() - begun, 0
+        if isinstance(received, Received):
+            wait = retry_after(received.headers, self.now()) or 0
+        status = received.status if isinstance(received, Received | Unreachable) else None
+        await self.permits.report(Report(slot, Outcome(status, wait, elapsed, False, slot.key.agent)))
         if not isinstance(received, Received):
-            await report(received.status if isinstance(received, Unreachable) else None, 0.0, elapsed)
             return SitePage(ReadOutcome.FAILED, target, _failure(received))
-        await report(received.status, retry_after(received.headers, self._now()) or 0.0, elapsed)
         if received.body is None and received.status not in REDIRECTS:
             return SitePage(ReadOutcome.FAILED, target, f"It answers {received.status}.")
         return SitePage(ReadOutcome.READ, target, response=received)

@@ -5,7 +5,7 @@ from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 import msgspec
 
-from robots_core.origin import URL_LIMIT, BadUrl, read_target
+from robots_core.origin import URL_LIMIT, BadUrl, Target, read_target
 
 URLS: Final = 50_000
 """URLs of the largest sitemap (sitemaps.org)."""
@@ -72,7 +72,8 @@ def read_sitemap(text: SitemapText) -> Sitemap:
     urls: dict[str, None] = {}
     others = 0
     for url in written:
-        if _origin_of(url) != origin:
+        target = target_of(url)
+        if target is None or target.origin.key != origin:
             others += 1
         elif len(urls) < text.room:
             urls[url] = None
@@ -81,9 +82,10 @@ def read_sitemap(text: SitemapText) -> Sitemap:
     return Sitemap(list(urls), is_index, others, text.truncated)
 
 
-def _origin_of(url: str) -> str | None:
+def target_of(url: str) -> Target | None:
+    """The target of a listed URL; None if it has none that can be fetched."""
     try:
-        return read_target(url).origin.key
+        return read_target(url)
     except BadUrl:
         return None
 

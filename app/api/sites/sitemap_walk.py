@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.sites.reader import ReadBounds, ReadOutcome, SiteReader
-from app.api.sites.sitemap import URLS, Sitemap, SitemapText
-from robots_core.origin import BadUrl, Origin, Target, read_target
+from app.api.sites.sitemap import URLS, Sitemap, SitemapText, target_of
+from robots_core.origin import Origin
 
 SITEMAPS: Final = 10
 """Sitemaps that are read for one answer, indexes among them."""
@@ -74,7 +74,7 @@ async def read_sitemaps(
     others, room, more = 0, SITEMAP_BYTES, False
     while left and len(read) < SITEMAPS and room > 0 and clock() < deadline:
         url, is_listed = left.popleft()
-        target = _target(url)
+        target = target_of(url)
         if target is None:
             read.append(SitemapOut(url=url, outcome=ReadOutcome.FAILED, detail="It has no URL that can be fetched."))
             continue
@@ -98,10 +98,3 @@ async def read_sitemaps(
             urls.update(dict.fromkeys(found.urls))
     complete = not (left or more)
     return SitemapUrls(urls=list(urls), sitemaps=read, other_origins=others, unread=len(left), complete=complete)
-
-
-def _target(url: str) -> Target | None:
-    try:
-        return read_target(url)
-    except BadUrl:
-        return None
