@@ -8,8 +8,10 @@ local leaving = {}
 for score, name in string.gmatch(ARGV[1], '(%S+) (%S+)') do
   if score == '-' then
     leaving[#leaving + 1] = name
+  elseif ARGV[2] == 'sum' then
+    redis.call('zincrby', KEYS[1], score, name)
   else
-    redis.call(ARGV[2] == 'sum' and 'zincrby' or 'zadd', KEYS[1], score, name)
+    redis.call('zadd', KEYS[1], score, name)
   end
 end
 if kind == 'zset' and #leaving > 0 then redis.call('zrem', KEYS[1], unpack(leaving)) end

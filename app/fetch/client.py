@@ -82,12 +82,12 @@ class Received:
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True, slots=True)
-class _Redirect:
-    """A redirect; `target` is None for a URL that is neither http nor https."""
+class _Incomplete(Exception):
+    """There was no whole response; the text says what is wrong with it."""
 
-    status: int
-    target: Target | None
+    def __init__(self, cause: Cause, detail: str | None) -> None:
+        super().__init__(detail or "")
+        self.cause = cause
 
 
 @dataclass(slots=True)
@@ -118,16 +118,16 @@ class _Hops:
             return Blocked(address)
         return Unreachable(Cause.REFUSED_REDIRECT, self.redirect)
 
-    def follow(self, redirect: _Redirect, ports: PortPolicy) -> Access | None:
-        """Follow the redirect, or return the result if that is not permitted (spec A8, A9)."""
-        if redirect.target is None:
-            return Unavailable(redirect.status, Cause.REFUSED_REDIRECT)
-        if len(self.seen) > REDIRECT_LIMIT or redirect.target.url in self.seen:
-            return Unavailable(redirect.status, Cause.COOKIE_LOOP if self.set_cookie else Cause.REDIRECT_LOOP)
-        if not ports.admits(redirect.target.origin.port, self.asked_port):
-            return Unreachable(Cause.REFUSED_REDIRECT, redirect.status)
-        self.target, self.redirect, self.status = redirect.target, redirect.status, None
-        self.seen.add(redirect.target.url)
+    def follow(self, status: int, target: Target | None, ports: PortPolicy) -> Access | None:
+        """Follow a redirect (None: to no http(s) URL), or return the result if that is not permitted (spec A8, A9)."""
+        if target is None:
+            return Unavailable(status, Cause.REFUSED_REDIRECT)
+        if len(self.seen) > REDIRECT_LIMIT or target.url in self.seen:
+            return Unavailable(status, Cause.COOKIE_LOOP if self.set_cookie else Cause.REDIRECT_LOOP)
+        if not ports.admits(target.origin.port, self.asked_port):
+            return Unreachable(Cause.REFUSED_REDIRECT, status)
+        self.target, self.redirect, self.status = target, status, None
+        self.seen.add(target.url)
         return None
 
 
@@ -190,8 +190,15 @@ class Fetcher:
             return Unreachable(Cause.REFUSED_REDIRECT, detail=f"port {target.origin.port} is not permitted")
         target = Target(target.origin, as_request_target(target.path))
         hops = _Hops(target, self._default, asked_port=asked_port, seen={target.url}, accept=b"*/*")
-        page_of, read = partial(body_of, limit=limit), partial(_received, target)
-        return await self._in_slot(hops, caller, lambda deadline: self._ask(hops, (), page_of, read, deadline))
+
+        async def ask(deadline: float) -> Received:
+            status, exchange = await self._ask(hops, (), partial(body_of, limit=limit), deadline)
+            body = exchange.body
+            content, truncated = (None, False) if body is None else (body.first_part(), body.truncated)
+            location = read_location(target, exchange.headers) if status in REDIRECTS else None
+            return Received(status, exchange.headers, content, truncated, location)
+
+        return await self._in_slot(hops, caller, ask)
 
     async def _fetch(self, target: Target, profile: FetchProfile, validators: Validators, caller: str) -> Fetched:
         hops = _Hops(target, profile, asked_port=target.origin.port, seen={target.url})
@@ -201,12 +208,20 @@ class Fetcher:
     async def _in_slot(
         self, hops: _Hops, caller: str, work: Callable[[float], Awaitable[Found | Access]]
     ) -> Found | Access:
+        """Do the work in a slot: what it finds, or how it failed. Raises Busy."""
         try:
             async with self.queue.slot(caller) as deadline:
                 return await work(deadline)
-        except TimeoutError:
-            phase = "there was no response in time" if hops.status is None else "the response did not end in time"
-            return Unreachable(Cause.TIMEOUT, hops.status, detail=phase)
+        except AddressBusy as error:
+            # Nothing was asked. An origin that shares its address with others that stall is not unreachable.
+            raise HostsShareAddress(self.queue.busy().retry_after, str(error)) from None
+        except AddressRefused as refused:
+            return hops.refused(str(refused.address))
+        except _Incomplete as failure:
+            return Unreachable(failure.cause, hops.status, detail=_bounded(str(failure)))
+        except _FAILURES as failure:
+            cause = next(cause for kind, cause in _CAUSES if isinstance(failure, kind))
+            return Unreachable(cause, hops.status, detail=_detail(failure, hops))
 
     async def aclose(self) -> None:
         """Begin no more fetches, and wait for those that have begun, `timeout` seconds at most."""
@@ -214,45 +229,30 @@ class Fetcher:
 
     async def _follow(self, hops: _Hops, validators: Validators, deadline: float) -> Fetched | Access:
         conditions = _conditions(validators)
-        read = partial(self._read, hops, conditional=bool(conditions))
         while True:
-            answer = await self._ask(hops, conditions, body_of, read, deadline)
-            if not isinstance(answer, _Redirect):
-                return answer
-            refusal = hops.follow(answer, self._ports)
+            status, exchange = await self._ask(hops, conditions, body_of, deadline)
+            headers = exchange.headers
+            hops.set_cookie = hops.set_cookie or sets_cookie(headers)
+            if status not in REDIRECTS:
+                access = read_access(status, headers, exchange.body, self._now(), conditional=bool(conditions))
+                return Fetched(access, hops.final_url, read_validators(headers), read_lifetime(headers))
+            refusal = hops.follow(status, read_location(hops.target, headers), self._ports)
             if refusal is not None:
                 return refusal
 
-    async def _ask(
-        self,
-        hops: _Hops,
-        conditions: Headers,
-        body_of: BodyOf,
-        read: Callable[[int, Exchange], Found],
-        deadline: float,
-    ) -> Found | Access:
-        """Make one request: what `read` finds in its response, whose status it gets, or how it failed. Raises Busy."""
+    async def _ask(self, hops: _Hops, conditions: Headers, body_of: BodyOf, deadline: float) -> tuple[int, Exchange]:
+        """Make one request: the status of its response, and the exchange, which has been closed."""
         exchange_of = partial(Exchange, self._request(hops, conditions), body_of)
         origin = hops.target.origin
         tls = self._ssl_context if origin.scheme == "https" else None
-        try:
-            async with self._network.open(exchange_of, origin.host, origin.port, tls, deadline) as exchange:
-                try:
-                    await exchange.closed.wait()
-                finally:
-                    hops.status = exchange.status
-            if exchange.failure is not None or exchange.status is None:
-                cause = exchange.failure or Cause.BAD_RESPONSE
-                return Unreachable(cause, exchange.status, detail=_bounded(exchange.detail))
-            return read(exchange.status, exchange)
-        except AddressBusy as error:
-            # Nothing was asked. An origin that shares its address with others that stall is not unreachable.
-            raise HostsShareAddress(self.queue.busy().retry_after, str(error)) from None
-        except AddressRefused as refused:
-            return hops.refused(str(refused.address))
-        except _FAILURES as failure:
-            cause = next(cause for kind, cause in _CAUSES if isinstance(failure, kind))
-            return Unreachable(cause, hops.status, detail=_detail(failure))
+        async with self._network.open(exchange_of, origin.host, origin.port, tls, deadline) as exchange:
+            try:
+                await exchange.closed.wait()
+            finally:
+                hops.status = exchange.status
+        if exchange.failure is not None or exchange.status is None:
+            raise _Incomplete(exchange.failure or Cause.BAD_RESPONSE, exchange.detail)
+        return exchange.status, exchange
 
     def _request(self, hops: _Hops, conditions: Headers) -> bytes:
         target, origin = hops.target, hops.target.origin
@@ -267,31 +267,16 @@ class Fetcher:
         lines = [b"GET %b HTTP/1.1" % target.path.encode("ascii"), *(b"%b: %b" % written for written in fields)]
         return b"\r\n".join([*lines, b"", b""])
 
-    def _read(self, hops: _Hops, status: int, exchange: Exchange, *, conditional: bool) -> Fetched | _Redirect:
-        headers = exchange.headers
-        hops.set_cookie = hops.set_cookie or sets_cookie(headers)
-        if status in REDIRECTS:
-            return _Redirect(status, read_location(hops.target, headers))
-        return Fetched(
-            read_access(status, headers, exchange.body, self._now(), conditional=conditional),
-            final_url=hops.final_url,
-            validators=read_validators(headers),
-            lifetime=read_lifetime(headers),
-        )
 
-
-def _received(target: Target, status: int, exchange: Exchange) -> Received:
-    body = exchange.body
-    location = read_location(target, exchange.headers) if status in REDIRECTS else None
-    content, truncated = (None, False) if body is None else (body.first_part(), body.truncated)
-    return Received(status, exchange.headers, content, truncated, location)
-
-
-def _detail(failure: Exception) -> str | None:
+def _detail(failure: Exception, hops: _Hops) -> str | None:
     """What is said of a failure beside its cause; a system's own text may contain an address."""
     if isinstance(failure, TlsFailed | ProxyFailed) or not isinstance(failure, OSError):
         return _bounded(str(failure))
-    return None if failure.errno is None else _bounded(os.strerror(failure.errno).lower())
+    if failure.errno is not None:
+        return _bounded(os.strerror(failure.errno).lower())
+    if isinstance(failure, TimeoutError):
+        return "there was no response in time" if hops.status is None else "the response did not end in time"
+    return None
 
 
 def _bounded(text: str | None) -> str | None:

@@ -139,24 +139,21 @@ class _AddressInUse:
     users: int = 0
 
 
+@dataclass(eq=False)
 class Network:
-    """Connects to hosts, behind the guard; `connect` connects to addresses that it admits."""
+    """Connects to hosts, behind the guard; `connect` connects to addresses that it admits.
 
-    def __init__(
-        self,
-        guard: AddressGuard,
-        resolver: Resolver,
-        connect: Connect = connect,
-        per_address: int = CONNECTIONS_PER_ADDRESS,
-    ) -> None:
-        """`per_address`: how many connections to one address may be open at once, whatever names resolve to it."""
-        self._guard = guard
-        self._per_address = per_address
-        self._resolver = resolver
-        self._connect = connect
-        self._in_use: dict[
-            Address, _AddressInUse
-        ] = {}  # of those that have a connection, or a fetch that waits for one
+    `per_address`: how many connections to one address may be open at once, whatever names resolve to it.
+    """
+
+    guard: AddressGuard
+    resolver: Resolver
+    connect: Connect = connect
+    per_address: int = CONNECTIONS_PER_ADDRESS
+
+    def __post_init__(self) -> None:
+        # Of those that have a connection, or a fetch that waits for one.
+        self._in_use: dict[Address, _AddressInUse] = {}
 
     @asynccontextmanager
     async def open(
@@ -187,9 +184,9 @@ class Network:
         if host == "localhost" or host.endswith(".localhost"):
             # A name server could answer anything, so none is asked. Both addresses are this machine's own: if only one
             # of them is admitted, it is used, and the other does not refuse the whole answer.
-            return [address for address in LOOPBACK if self._guard.admits(address)] or LOOPBACK
+            return [address for address in LOOPBACK if self.guard.admits(address)] or LOOPBACK
         try:
-            found = await self._resolver(host)
+            found = await self.resolver(host)
         except OSError as error:
             raise NameNotResolved(f"the host name has no address: {error.strerror or 'the lookup failed'}") from error
         if not found:
@@ -199,7 +196,7 @@ class Network:
         return found
 
     def _admitted(self, host: str, found: Sequence[Address]) -> Sequence[Address]:
-        refused = next((address for address in found if not self._guard.admits(address)), None)
+        refused = next((address for address in found if not self.guard.admits(address)), None)
         if refused is not None:
             raise AddressRefused(host, refused)
         return _alternate_families([unmapped(address) for address in found])[:ADDRESSES_TRIED]
@@ -216,7 +213,7 @@ class Network:
     ) -> None:
         """Connect, and hold the connection until it is closed."""
         async with self._room_at(address, deadline):
-            connected = await self._connect(address, port)
+            connected = await self.connect(address, port)
             progress.connected = True
             transport = await _handed_over(connected, exchange, tls, host)
             try:
@@ -230,7 +227,7 @@ class Network:
     async def _room_at(self, address: Address, until: float) -> AsyncIterator[None]:
         """Wait for one of the connections to the address that may be open, and hold it while the block lasts."""
         now = asyncio.get_running_loop().time()
-        found = self._in_use.setdefault(address, _AddressInUse(asyncio.Semaphore(self._per_address)))
+        found = self._in_use.setdefault(address, _AddressInUse(asyncio.Semaphore(self.per_address)))
         found.users += 1
         try:
             # At most half of the time, since the request needs some too. It ends before the deadline of the whole
@@ -240,7 +237,7 @@ class Network:
                     await found.free.acquire()
             except TimeoutError:
                 raise AddressBusy(
-                    f"{self._per_address} fetches from {address}, which the host shares with others, are under way "
+                    f"{self.per_address} fetches from {address}, which the host shares with others, are under way "
                     "(FETCHES_PER_ADDRESS), and none ended in time"
                 ) from None
             try:

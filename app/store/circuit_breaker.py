@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,6 +54,7 @@ class Trouble:
     seconds: float
 
 
+@dataclass(eq=False)
 class CircuitBreaker:
     """The calls to one shard.
 
@@ -64,25 +66,18 @@ class CircuitBreaker:
     log.
     """
 
-    def __init__(
-        self,
-        name: str,
-        timeout: float,
-        *,
-        monotonic: Callable[[], float],
-        failed: Callable[[Failure], None],
-        answered: Callable[[float], None],
-    ) -> None:
-        self._name = name
-        self._timeout = timeout
-        self._monotonic = monotonic
-        self._failed = failed
-        self._answered = answered
+    name: str
+    timeout: float
+    monotonic: Callable[[], float]
+    failed: Callable[[Failure], None]
+    answered: Callable[[float], None]
+
+    def __post_init__(self) -> None:
         self._calling = asyncio.Semaphore(IN_FLIGHT)
         self._open_until: float | None = None
         self._refuses = False
         self._trouble: tuple[str, float] | None = None  # what, and since when
-        self._logged_at: float | None = None
+        self._logged_at = -math.inf
         self._quiet = False  # the trouble was not logged, so its end is not either
 
     @property
@@ -96,7 +91,7 @@ class CircuitBreaker:
         if self._trouble is None or not self.degraded:
             return None
         what, since = self._trouble
-        return Trouble(what, self._monotonic() - since)
+        return Trouble(what, self.monotonic() - since)
 
     def note_probe(self) -> None:
         """Note that a command succeeded that does all that the service needs: earlier refusals no longer count."""
@@ -113,23 +108,23 @@ class CircuitBreaker:
         # slow. It is still bounded, because once a call has failed, those behind it are refused.
         async with self._calling:
             self._admit()
-            begun = self._monotonic()
+            begun = self.monotonic()
             try:
                 result = await command()
-                self._answered(self._monotonic() - begun)
+                self.answered(self.monotonic() - begun)
             except ResponseError as error:
-                self._answered(self._monotonic() - begun)
+                self.answered(self.monotonic() - begun)
                 if str(error).startswith("WRONGTYPE"):
                     result = None
                 else:
                     # The server answered in time: a full store, for example, refuses writes and can still be read.
                     self._refuses, self._open_until = True, None
-                    raise self._note_failure(Failure.REFUSED, f"{self._name} refused: {_said(error)}") from error
+                    raise self._note_failure(Failure.REFUSED, f"{self.name} refused: {_said(error)}") from error
             except ConnectionEnded as error:
-                self._failed(Failure.UNANSWERED)
+                self.failed(Failure.UNANSWERED)
                 raise StoreDown(self._describe(error)) from error
             except FAILURES as error:
-                self._open_until = self._monotonic() + COOLDOWN
+                self._open_until = self.monotonic() + COOLDOWN
                 raise self._note_failure(Failure.UNANSWERED, self._describe(error)) from error
             self._open_until = None
             self._note_success()
@@ -138,29 +133,29 @@ class CircuitBreaker:
     def _admit(self) -> None:
         if self._open_until is None:
             return
-        now = self._monotonic()
+        now = self.monotonic()
         if now < self._open_until:
-            raise StoreDown(f"{self._name} failed less than {COOLDOWN:g} s ago and is not called")
+            raise StoreDown(f"{self.name} failed less than {COOLDOWN:g} s ago and is not called")
         # This call goes ahead, and the others are refused until it has succeeded.
         self._open_until = now + COOLDOWN
 
     def _describe(self, error: BaseException) -> str:
         match error:
             case AuthenticationError():
-                return f"{self._name} refused the user or the password: {_said(error)}"
+                return f"{self.name} refused the user or the password: {_said(error)}"
             case TimeoutError() | NoAnswer():
-                return f"{self._name} did not answer within {self._timeout:g} s"
+                return f"{self.name} did not answer within {self.timeout:g} s"
             case NoConnection() | OSError() | EOFError():
-                return f"{self._name} cannot be used: {_said(error) or type(error).__name__}"
+                return f"{self.name} cannot be used: {_said(error) or type(error).__name__}"
             case _:
-                return f"{self._name} sent an invalid answer: {type(error).__name__}: {error}"
+                return f"{self.name} sent an invalid answer: {type(error).__name__}: {error}"
 
     def _note_failure(self, kind: Failure, text: str) -> StoreDown:
-        self._failed(kind)
+        self.failed(kind)
         if self._trouble is None:
-            now = self._monotonic()
+            now = self.monotonic()
             self._trouble = text, now
-            self._quiet = self._logged_at is not None and now - self._logged_at < SHARD_LOG_EVERY
+            self._quiet = now - self._logged_at < SHARD_LOG_EVERY
             if not self._quiet:
                 self._logged_at = now
                 _log.warning("The store is degraded: %s", text)
@@ -171,8 +166,8 @@ class CircuitBreaker:
     def _note_success(self) -> None:
         if self._trouble is not None and not self.degraded:
             if not self._quiet:
-                seconds = self._monotonic() - self._trouble[1]
-                _log.warning("The store is available again: %s was degraded for %.0f s", self._name, seconds)
+                seconds = self.monotonic() - self._trouble[1]
+                _log.warning("The store is available again: %s was degraded for %.0f s", self.name, seconds)
             self._trouble = None
 
 

@@ -9,19 +9,10 @@ from typing import Any, TypeAlias, TypeVar
 from redis.exceptions import AskError, ClusterDownError, MovedError, NoPermissionError, TryAgainError
 from redis.exceptions import ConnectionError as NoConnection
 
+from app.store import connect
 from app.store.circuit_breaker import COOLDOWN as COOLDOWN
 from app.store.circuit_breaker import CircuitBreaker, Failure, StoreDown, Trouble, UnexpectedReply
 from app.store.commands import PROBE, PROBED
-from app.store.connect import (
-    Client,
-    borrow,
-    note_failed_connection,
-    note_moved,
-    server_of,
-    shard_name,
-    shard_of,
-    shards,
-)
 from app.store.shared_connection import SharedConnection, Word
 from app.store.store_clock import server_time
 from app.store.url import Address
@@ -55,7 +46,7 @@ class GuardedClient:
 
     def __init__(
         self,
-        client: Client,
+        client: connect.Client,
         *,
         monotonic: Callable[[], float],
         timeout: float = STORE_TIMEOUT,
@@ -74,7 +65,7 @@ class GuardedClient:
     @property
     def shards(self) -> Sequence[int]:
         """All shards; only ANY for a cluster that has not been reached."""
-        return shards(self.client)
+        return connect.shards(self.client)
 
     @property
     def degraded(self) -> bool:
@@ -100,7 +91,7 @@ class GuardedClient:
 
     def shard_of(self, key: str | None) -> int:
         """The shard that has the key; it keeps its number when a replica takes over."""
-        return shard_of(self.client, key)
+        return connect.shard_of(self.client, key)
 
     async def ping(self) -> dict[int, float]:
         """Probe every shard; the time there (Unix seconds), by shard.
@@ -146,7 +137,7 @@ class GuardedClient:
 
     async def _at_server(self, key: str | None, work: Callable[[Send], Awaitable[T]]) -> T:
         """Do the work at the server that has the key. A command that a server redirects has not been run."""
-        server, asking = server_of(self.client, key), False
+        server, asking = connect.server_of(self.client, key), False
         for _ in range(REDIRECTIONS + 1):
             connection = self._connection_to(server)
             try:
@@ -154,12 +145,12 @@ class GuardedClient:
             except TryAgainError:
                 await asyncio.sleep(TRY_AGAIN_SECONDS)
             except ClusterDownError as error:
-                note_failed_connection(self.client)
+                connect.note_failed_connection(self.client)
                 raise NoConnection(f"the cluster cannot run the command now: {error}") from error
             except AskError as error:
                 server, asking = Address(error.host, error.port), not isinstance(error, MovedError)
                 if not asking:
-                    note_moved(self.client, key, server)
+                    connect.note_moved(self.client, key, server)
         raise NoConnection(
             f"it redirected a command {REDIRECTIONS} times; if it is a cluster, set REDIS_URL to redis+cluster://host:port"
         )
@@ -171,7 +162,9 @@ class GuardedClient:
             # Servers that have left a cluster are forgotten.
             self._connections = {name: it for name, it in self._connections.items() if it.is_connected}
             connection = SharedConnection(
-                partial(borrow, self.client, server), self._timeout, partial(note_failed_connection, self.client)
+                partial(connect.borrow, self.client, server),
+                self._timeout,
+                partial(connect.note_failed_connection, self.client),
             )
             self._connections[server] = connection
         return connection
@@ -179,7 +172,7 @@ class GuardedClient:
     def _breaker(self, shard: int) -> CircuitBreaker:
         breaker = self._breakers.get(shard)
         if breaker is None:
-            breaker = self._breakers[shard] = self._new_breaker(shard_name(self.client, shard))
+            breaker = self._breakers[shard] = self._new_breaker(connect.shard_name(self.client, shard))
         return breaker
 
     def _probe_key(self, shard: int) -> str:

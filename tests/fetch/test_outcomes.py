@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from app.fetch.client import _Hops, _Redirect
+from app.fetch.client import _Hops
 from app.fetch.guard import PortPolicy
 from app.fetch.profile import FetchProfile
 from app.fetch.response import REDIRECTS, Headers, body_of, read_access
@@ -44,15 +44,15 @@ def redirects() -> list[Access]:
     for status in REDIRECTS:
         other_port = read_target("https://www.example.com:22/")
         for target in None, Target(ORIGIN, "/robots.txt"), other_port:
-            ended = walk().follow(_Redirect(status, target), PortPolicy())
+            ended = walk().follow(status, target, PortPolicy())
             assert ended is not None
             found.append(ended)
         followed = walk()
         for hop in range(REDIRECT_LIMIT):
-            assert followed.follow(_Redirect(status, Target(ORIGIN, f"/{hop}")), PortPolicy()) is None
+            assert followed.follow(status, Target(ORIGIN, f"/{hop}"), PortPolicy()) is None
         found.append(followed.refused("10.0.0.1"))
         for followed.set_cookie in False, True:
-            ended = followed.follow(_Redirect(status, Target(ORIGIN, "/again")), PortPolicy())
+            ended = followed.follow(status, Target(ORIGIN, "/again"), PortPolicy())
             assert ended is not None
             found.append(ended)
     return found
