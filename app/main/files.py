@@ -51,16 +51,14 @@ class Files:
 
         `on_answer` gets the seconds of each fetch that the origin answered.
         """
-        clock = store.clocks.fleet
+        clock, server_clock = store.clocks.fleet, store.clocks.server
         self._on_answer = on_answer
         self._resolver = SystemResolver()
         self._fetch_log = FetchLog(time.monotonic)
         self.fetcher = fetcher_from(
             settings, resolver or self._resolver, ssl_context or client_tls(), operators.agents, clock
         )
-        self.snapshots = RedisSnapshots(
-            store.redis, instance=_instance_name(settings.workers), clock=store.clocks.server
-        )
+        self.snapshots = RedisSnapshots(store.redis, instance=_instance_name(settings.workers), clock=server_clock)
         self.changes = RedisChanges(store.redis, length=settings.changes_length, forbidden=settings.forbidden)
         self.history = RedisHistory(store.redis, clock, lost=metrics.history_lost.inc, changes=self.changes)
         self.lists = OriginLists(RedisOriginLists(store.redis), clock)
