@@ -8,7 +8,7 @@ from typing import TypeAlias
 from app.api.caller import Caller
 from app.history.change import Change
 from app.history.redis_changes import ChangeId, Position, RedisChanges
-from app.loop.admission import CallerShares, Refused, ignore
+from app.loop.admission import CallerShares, Refused, ignore, refusal
 from app.loop.background import BackgroundTask
 from app.loop.single_flight import SingleFlight
 from app.store.guarded_client import StoreDown
@@ -43,8 +43,8 @@ class ChangePolls:
         self._feed = feed
         self._stopping = stopping
         self._monotonic = monotonic
-        why = "Too many requests wait for changes"
-        self._polls = CallerShares("changes", POLLS_AT_ONCE, POLLS_PER_CALLER, why, 10, refused)
+        too_many = refusal("changes", refused, "Too many requests wait for changes", 10)
+        self._polls = CallerShares(POLLS_AT_ONCE, POLLS_PER_CALLER, too_many)
         self._looks: SingleFlight[str, ChangeId | None] = SingleFlight(BackgroundTask.CHANGE_LOOKS, expected=StoreDown)
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
 

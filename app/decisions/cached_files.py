@@ -15,7 +15,7 @@ from app.decisions.evaluate import CachedFile, Question
 from app.decisions.parsed_files import ParsedFile, ParsedFiles, is_short
 from app.history.reader import ArchivedVersions, HistoryReader
 from app.history.versions import History, Version, version_at
-from app.loop.admission import HeldBytes, Refused, ignore
+from app.loop.admission import HeldBytes, Refused, ignore, refusal
 from app.loop.work_turns import WorkTurns
 from robots_core.file import File
 from robots_core.origin import Origin
@@ -71,7 +71,9 @@ class CachedFiles:
         self._visits = visits
         self._clock = clock
         self._turns = WorkTurns()
-        self._waiting = HeldBytes("files", WAITING_FILE_BYTES, "Too many large files wait to be read", 5, refused)
+        self._waiting = HeldBytes(
+            WAITING_FILE_BYTES, refusal("files", refused, "Too many large files wait to be read", 5)
+        )
         self._waits: set[tuple[Origin, str]] = set()
         self._past_slots = asyncio.Semaphore(PAST_ORIGINS)
 

@@ -3,10 +3,10 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from app.loop.admission import Admission, HeldSlot
+from app.loop.admission import Admission
 from robots_core.robots.access import Busy
 
 PROMPT = 0.2
@@ -15,7 +15,7 @@ PROMPT = 0.2
 
 @dataclass(slots=True)
 class _Held:
-    slot: HeldSlot
+    slot: ExitStack
     slow: bool = False
     abandoned: bool = False
 
@@ -104,13 +104,13 @@ class FetchQueue:
             prompt.cancel()
             if held.slow:
                 self._slow -= 1
-            held.slot.release()
+            held.slot.close()
 
     def _make_room(self, held: _Held, limit: asyncio.Timeout) -> None:
         if self._slow < self._slow_limit:
             self._slow += 1
             held.slow = True
-            held.slot.release()
+            held.slot.close()
         elif not limit.expired():
             held.abandoned = True
             limit.reschedule(asyncio.get_running_loop().time())

@@ -8,9 +8,8 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, TypeAlias
 
 from robots_core.robots.access import Busy
@@ -42,6 +41,21 @@ class Overloaded(Busy):
         super().__init__(retry_after, why)
 
 
+def refusal(
+    kind: str, refused: Refused, why: str = "This process is overloaded", retry_after: int = 1
+) -> Callable[[], Overloaded]:
+    """What makes the error of work of a kind that is not admitted, and counts it.
+
+    `why` says in words what there is too much of.
+    """
+
+    def refuse() -> Overloaded:
+        refused(kind)
+        return Overloaded(retry_after, why)
+
+    return refuse
+
+
 @dataclass(slots=True, eq=False)
 class _Account:
     """What a caller holds and waits for, and lately: how long it held slots, how much work it did and was refused."""
@@ -68,21 +82,6 @@ class _Account:
         self.seconds *= share
         self.pieces *= share
         self.refused *= share
-
-
-class HeldSlot:
-    """A slot of an Admission that is held; `release` gives it to other work, unless that was done."""
-
-    __slots__ = ("_release",)
-
-    def __init__(self, release: Callable[[], None]) -> None:
-        self._release: Callable[[], None] | None = release
-
-    def release(self) -> None:
-        """Give it to the first work of the next caller."""
-        release, self._release = self._release, None
-        if release is not None:
-            release()
 
 
 class Admission:
@@ -120,8 +119,8 @@ class Admission:
         """How much work waits for a slot."""
         return self._waiting
 
-    async def acquire(self, caller: str, deadline: float) -> HeldSlot:
-        """Wait for a slot until `deadline`, by the event loop's time.
+    async def acquire(self, caller: str, deadline: float) -> ExitStack:
+        """Wait for a slot until `deadline`, by the event loop's time. When it is closed, other work gets the slot.
 
         `caller` says for whom: an API key, or an address. Raises what `busy` makes.
         """
@@ -134,7 +133,9 @@ class Admission:
             account.holds += 1
         else:
             await self._wait(caller, account, deadline)
-        return HeldSlot(partial(self._release, account, self._monotonic()))
+        slot = ExitStack()
+        slot.callback(self._release, account, self._monotonic())
+        return slot
 
     async def _wait(self, caller: str, account: _Account, deadline: float) -> None:
         if self._waiting >= self._waiting_limit:
@@ -227,22 +228,18 @@ class Admission:
 class CallerShares:
     """Admits `limit` pieces of a kind of work at once, and `each` of one caller; none waits."""
 
-    def __init__(self, kind: str, limit: int, each: int, why: str, retry_after: int, refused: Refused = ignore) -> None:
-        """`why` says in words what there is too much of."""
-        self._kind = kind
+    def __init__(self, limit: int, each: int, busy: Callable[[], Exception]) -> None:
+        """`busy` makes the error of work that is not admitted."""
         self._limit = limit
         self._each = each
-        self._why = why
-        self._retry_after = retry_after
-        self._refused = refused
+        self._busy = busy
         self._admitted: Counter[str] = Counter()
 
     @contextmanager
     def admitted(self, caller: str) -> Iterator[None]:
-        """Count a piece of work while the block lasts. Raises Overloaded."""
+        """Count a piece of work while the block lasts. Raises what `busy` makes."""
         if self._admitted.total() >= self._limit or self._admitted[caller] >= self._each:
-            self._refused(self._kind)
-            raise Overloaded(self._retry_after, self._why)
+            raise self._busy()
         self._admitted[caller] += 1
         try:
             yield
@@ -254,19 +251,15 @@ class CallerShares:
 class HeldBytes:
     """The bytes that work of a kind holds in this process, at most `limit`; `left` is the room for more."""
 
-    def __init__(self, kind: str, limit: int, why: str, retry_after: int = 1, refused: Refused = ignore) -> None:
-        """`why` says in words what there is too much of."""
+    def __init__(self, limit: int, busy: Callable[[], Exception]) -> None:
+        """`busy` makes the error of work for which there is no room."""
         self.left = limit
-        self._kind = kind
-        self._why = why
-        self._retry_after = retry_after
-        self._refused = refused
+        self._busy = busy
 
     def take(self, size: int) -> None:
-        """Hold so many bytes more, until they are given back. Raises Overloaded if there is no room."""
+        """Hold so many bytes more, until they are given back. Raises what `busy` makes if there is no room."""
         if size > self.left:
-            self._refused(self._kind)
-            raise Overloaded(self._retry_after, self._why)
+            raise self._busy()
         self.add(size)
 
     def add(self, size: int) -> None:
@@ -279,7 +272,7 @@ class HeldBytes:
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
-        """Hold so many bytes while the block lasts. Raises Overloaded if there is no room."""
+        """Hold so many bytes while the block lasts. Raises what `busy` makes if there is no room."""
         self.take(size)
         try:
             yield

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from enum import StrEnum
 from functools import partial
 from threading import Thread
 from types import TracebackType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -57,28 +58,17 @@ class BackgroundTask(StrEnum):
 
 async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
     """Call `work` in a thread that does not keep the process: a write may never return, and the process must end."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def finish(result: T | None, failure: Exception | None) -> None:
-        if done.cancelled():
-            return
-        if failure is None:
-            done.set_result(cast("T", result))
-        else:
-            done.set_exception(failure)
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from now on it cannot be cancelled with the task that awaits it
 
     def call() -> None:
-        result, failure = None, None
         try:
-            result = work()
+            done.set_result(work())
         except Exception as error:  # noqa: BLE001 - raised where the call is awaited
-            failure = error
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(finish, result, failure)
+            done.set_exception(error)
 
     Thread(target=call, name=name, daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)
 
 
 def report(task: BackgroundTask, record: object, error: BaseException) -> None:

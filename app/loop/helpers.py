@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from app.loop.admission import Admission, Overloaded, Refused, ignore
+from app.loop.admission import Admission, Refused, ignore, refusal
 from app.loop.background import BackgroundTask
 from app.loop.helper_process import ANSWER, CALL, REPLY_LIMIT, CallOutcome
 from app.loop.single_flight import SingleFlight
@@ -153,10 +153,9 @@ class Helpers:
 
         `refused` is called with "helpers" for each call that gets no helper in time.
         """
-        self._slots = Admission(helpers, WAITING, self._refusal)
+        self._slots = Admission(helpers, WAITING, refusal("helpers", refused))
         self._seconds = seconds
         self._called = called
-        self._refused = refused
         self._idle: list[_Helper] = []
         self._all: set[_Helper] = set()
         self._preparing: SingleFlight[str, bytes] = SingleFlight(BackgroundTask.HELPERS, expected=Busy)
@@ -191,7 +190,7 @@ class Helpers:
             outcome, seconds = answer.outcome.name.lower(), answer.seconds
             self._idle.append(helper)
         finally:
-            slot.release()
+            slot.close()
             taken = min(loop.time() - begun, self._seconds) if seconds is None else seconds
             self._called(outcome, taken)
             spent(taken)
@@ -216,10 +215,6 @@ class Helpers:
         helper = await _Helper.start(self._seconds)
         self._all.add(helper)
         return helper
-
-    def _refusal(self) -> Overloaded:
-        self._refused("helpers")
-        return Overloaded()
 
 
 def _content(answer: _Reply) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 
-from app.loop.admission import Overloaded, Refused, ignore
+from app.loop.admission import Refused, ignore, refusal
 
 BUDGET = 0.005
 """Seconds of work after which other tasks get to run."""
@@ -39,7 +39,7 @@ class WorkTurns:
         self._lock = asyncio.Lock()  # first come, first served
         self._first_seconds = first_seconds
         self._clock = clock
-        self._refused = refused
+        self._busy = refusal("turns", refused)
         self._numbers = count()
         self._waiting: dict[int, float] = {}  # since when, the oldest first
         self._lags = deque((0.0, 0.0), maxlen=2)
@@ -51,8 +51,7 @@ class WorkTurns:
             async with asyncio.timeout(self._first_seconds * random.uniform(0.5, 1.0)):  # noqa: S311
                 await self.next()
         except TimeoutError:
-            self._refused("turns")
-            raise Overloaded from None
+            raise self._busy() from None
         return YieldBudget(self)
 
     async def next(self) -> None:

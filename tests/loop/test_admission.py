@@ -35,7 +35,7 @@ class Work:
             self.now += self.seconds.get(caller, 1.0)
             self.done[caller] += 1
         finally:
-            slot.release()
+            slot.close()
 
     async def again_and_again(self, caller: str) -> None:
         while True:

@@ -2,7 +2,7 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.loop.admission import HeldBytes, Refused, ignore
+from app.loop.admission import HeldBytes, Refused, ignore, refusal
 
 HELD_BYTES = 128 * 1024 * 1024
 """Bytes of such answers that one process holds: two batches in which every answer has the largest size."""
@@ -44,7 +44,7 @@ class AnswerRoom:
 
     def __init__(self, app: ASGIApp, refused: Refused = ignore) -> None:
         self._app = app
-        self._room = HeldBytes("answers", HELD_BYTES, "Too many answers wait to be sent", refused=refused)
+        self._room = HeldBytes(HELD_BYTES, refusal("answers", refused, "Too many answers wait to be sent"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import Problem, problem_of
-from app.loop.admission import HeldBytes, Overloaded, Refused, ignore
+from app.loop.admission import HeldBytes, Overloaded, Refused, ignore, refusal
 
 REQUEST_BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of the largest request body: a robots.txt at its limit, escaped as JSON or in base64, and its questions."""
@@ -47,7 +47,7 @@ class BodyLimit:
         self._app = app
         self._streamed = streamed
         why = "This process holds too many request bodies at once"
-        self._room = HeldBytes("bodies", together, why, refused=refused)
+        self._room = HeldBytes(together, refusal("bodies", refused, why))
         self._seconds = seconds
         self._silence = silence
 

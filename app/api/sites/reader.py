@@ -16,7 +16,7 @@ from app.decisions.evaluate import Decision, Question
 from app.decisions.question import agent_from, dialect_from
 from app.fetch.client import Received
 from app.fetch.response import REDIRECTS, retry_after
-from app.loop.admission import CallerShares, Refused, ignore
+from app.loop.admission import CallerShares, Refused, ignore, refusal
 from app.pacing.permit import SlotRef
 from app.pacing.permits import Outcome, PermitRequest, Permits, Report
 from app.pacing.slots import Slot
@@ -95,7 +95,9 @@ class SiteReader:
     refused: Refused = ignore
 
     def __post_init__(self) -> None:
-        self._shares = CallerShares("sites", AT_ONCE, PER_CALLER, "Too many sites are being read", 5, self.refused)
+        self._shares = CallerShares(
+            AT_ONCE, PER_CALLER, refusal("sites", self.refused, "Too many sites are being read", 5)
+        )
 
     def admitted(self, caller: str) -> AbstractContextManager[None]:
         """Within the block, pages are read for a caller. Raises Overloaded if too many are, for it or for all."""

@@ -15,7 +15,7 @@ from app.cache.byte_lru import BoundedDict
 from app.cache.freshness import Snapshot
 from app.history.archive.archive import SEEN_EVERY, Archive
 from app.history.archive.span import LONGEST_LINE, ArchiveSpan, span_of
-from app.loop.admission import Admission, Overloaded, Refused, ignore
+from app.loop.admission import Admission, Refused, ignore, refusal
 from app.loop.background import BackgroundTask, Surviving, cancel_and_wait, in_daemon_thread, periodically
 from robots_core.content import digest
 from robots_core.origin import Origin
@@ -84,8 +84,8 @@ class ArchiveWriter:
         self._bytes: Counter[str] = Counter()  # of what waits, by caller
         self._unwritten: Counter[tuple[str, str]] = Counter()  # what waits, by origin and id
         self._lost_versions: BoundedDict[tuple[str, str], None] = BoundedDict(KNOWN_LOST)
-        self._copy_turns = Admission(1, COPIES_WAITING, self._refusal)
-        self._refused = refused
+        self._busy = refusal("archive", refused, f"The archive is behind: {_TOO_SLOW}", math.ceil(COPY_WAIT))
+        self._copy_turns = Admission(1, COPIES_WAITING, self._busy)
         self._numbers = count(1)
         self._tried = asyncio.Event()  # set after each write
         self._writing = asyncio.Lock()
@@ -137,9 +137,9 @@ class ArchiveWriter:
                     self._flush()
                 await self._tried_until(lambda: self._copies_room >= size)
         except TimeoutError:
-            raise self._refusal() from None
+            raise self._busy() from None
         finally:
-            turn.release()
+            turn.close()
         self._copies_room -= size
         try:
             yield
@@ -273,10 +273,6 @@ class ArchiveWriter:
                 self._archive.write(found, self._process, day)
 
         await in_daemon_thread("archive", write)
-
-    def _refusal(self) -> Overloaded:
-        self._refused("archive")
-        return Overloaded(math.ceil(COPY_WAIT), f"The archive is behind: {_TOO_SLOW}")
 
     def _lose(self, span: ArchiveSpan, why: str) -> None:
         self._lost()
