@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
+from typing import TypeAlias
 
 from app.cache.fetch_health import FetchHealth
 from app.cache.freshness import KEEP, HidesRules, Recheck, Snapshot, State, doubted, freshness, next_snapshot, usable
@@ -28,6 +29,8 @@ OnIngested = Callable[[Origin, Snapshot, Snapshot | None], None]
 
 RoomForCopy = Callable[[str, int], AbstractAsyncContextManager[None]]
 """While the block lasts there is room for what a caller sent, of so many bytes, which may wait. Raises Busy."""
+
+_Refreshes: TypeAlias = SingleFlight[Origin, tuple[Snapshot, Source]]
 
 
 class RobotsCache:
@@ -73,12 +76,8 @@ class RobotsCache:
         self._memory = SnapshotMemory(memory_bytes, clock, trust)
         self._snapshots = TieredSnapshots(store, self._memory, clock, health, on_version_ended, on_taken)
         self._refresher = Refresher(self._snapshots, Lease(store, lease), fetch, clock, on_fetch, health, hides_rules)
-        self._refreshes: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
-            BackgroundTask.REFRESHES, expected=Busy
-        )
-        self._forced: SingleFlight[Origin, tuple[Snapshot, Source]] = SingleFlight(
-            BackgroundTask.REFRESHES, expected=Busy
-        )
+        self._refreshes = _Refreshes(BackgroundTask.REFRESHES, expected=Busy)
+        self._forced = _Refreshes(BackgroundTask.REFRESHES, expected=Busy)
 
     @property
     def usage(self) -> tuple[int, int]:

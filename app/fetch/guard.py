@@ -30,7 +30,11 @@ class Refused:
     source: str
 
 
-_RANGES = (
+def _table(*rows: tuple[str, str, str]) -> tuple[Refused, ...]:
+    return tuple(Refused(ip_network(network), what, source) for network, what, source in rows)
+
+
+RANGES = _table(
     ("0.0.0.0/8", "this network; 0.0.0.0 is the local host on many systems", "RFC 791 3.2, RFC 1122 3.2.1.3"),
     ("10.0.0.0/8", "private use", "RFC 1918 3"),
     ("100.64.0.0/10", "shared space behind a carrier's NAT", "RFC 6598 7"),
@@ -85,8 +89,9 @@ _RANGES = (
     ("fec0::/10", "site-local, deprecated", "RFC 3879 4"),
     ("ff00::/8", "multicast", "RFC 4291 2.7"),
 )
+"""The refused ranges. A narrower row inside a wider one is for the reader."""
 
-_PLATFORMS = (
+PLATFORMS = _table(
     ("100.100.100.200/32", "Alibaba Cloud instance metadata", "Alibaba Cloud ECS: Instance metadata"),
     ("168.63.129.16/32", "Azure platform (WireServer), in public space", "Azure: What is IP address 168.63.129.16?"),
     ("169.254.0.23/32", "Tencent Cloud instance metadata", "Tencent Cloud CVM: Instance metadata"),
@@ -106,17 +111,8 @@ _PLATFORMS = (
     ("fd20:ce::254/128", "Google Cloud instance metadata", "Google Cloud: Metadata of IPv6-only instances"),
     ("fe80::a9fe:a9fe/128", "OpenStack and Akamai instance metadata", "OpenStack Neutron: Metadata over IPv6"),
 )
-
-
-def _table(rows: Iterable[tuple[str, str, str]]) -> tuple[Refused, ...]:
-    return tuple(Refused(ip_network(network), what, source) for network, what, source in rows)
-
-
-RANGES: tuple[Refused, ...] = _table(_RANGES)
-"""The refused ranges. A narrower row inside a wider one is for the reader."""
-
-PLATFORMS: tuple[Refused, ...] = _table(_PLATFORMS)
 """Where clouds serve secrets to an instance. A setting admits one of these only by a range that is no wider."""
+
 
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 """The only part of IPv6 that IANA assigns unicast addresses from: except for NAT64, nothing else is public

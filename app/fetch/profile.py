@@ -1,25 +1,13 @@
 """Fetch profiles: the header fields by which a site tells one crawler from another."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from app.fetch.response import Headers, as_field
-from app.identity.coverage import Mark
 from robots_core.origin import Target
 
-
-class Signer(Protocol):
-    """Signs requests."""
-
-    def mark_wanted(self, field: str, path: str) -> Mark | None:
-        """The mark of a signature that fulfils an Accept-Signature of that path and query; None if none does."""
-
-    def headers(self, authority: str, path: str, at: float, mark: Mark | None = None) -> Mapping[str, str]:
-        """The header fields of a GET of that path and query, which is sent from `at` (Unix seconds) on.
-
-        Its mark is the usual one, with a new nonce, for None.
-        """
+if TYPE_CHECKING:  # of the extra `signatures`
+    from app.identity.signer import RequestSigner
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +19,7 @@ class FetchProfile:
 
     user_agent: str
     from_: str | None = None
-    signer: Signer | None = None
+    signer: "RequestSigner | None" = None
 
     def __post_init__(self) -> None:
         for name, value in (("user agent", self.user_agent), ("from", self.from_)):

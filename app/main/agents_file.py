@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 
 from app.cache.recheck import Pace
 from app.cache.recheck_file import Interval
-from app.fetch.profile import FetchProfile, Signer
+from app.fetch.profile import FetchProfile
 from app.files.extras import needing
 from app.files.toml_file import parse, read_file, read_row
 from app.identity.coverage import Covers
@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # of the extra `signatures`
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from app.identity.directory import Identity
+    from app.identity.signer import RequestSigner
 
 AGENTS_FILE_LIMIT = 1024 * 1024
 """Bytes of the longest file that is read."""
@@ -222,7 +223,7 @@ class _ProfileRow(BaseModel):
                 raise ValueError(f"has {member} = {name!r}; {error}") from None
         return keys
 
-    def signer(self, keys: "Sequence[Ed25519PrivateKey]") -> Signer | None:
+    def signer(self, keys: "Sequence[Ed25519PrivateKey]") -> "RequestSigner | None":
         """What signs the requests with the first key, None for nothing."""
         if self.signature_agent is None or not keys:
             return None

@@ -6,7 +6,6 @@ A thread starts it again if it ends. A shell ends it if the service ends without
 import logging
 import math
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -55,6 +54,7 @@ exec 3<&0 </dev/null
 ) <&3 >/dev/null 3<&- &
 exec "$@" 2>&1 3<&-
 """
+_PREFIX = "robots-"
 _SOCKET_PATH_LIMIT = 103  # sun_path has 104 bytes on macOS and 108 on Linux, with the NUL
 _LOGGED_LINES = 8
 _PAUSE, _LAST_WORDS = 0.01, 0.2
@@ -82,9 +82,8 @@ def serve(data_dir: Path | None, *, grace: float = STOP_SECONDS) -> Iterator[str
         data_dir = data_dir.resolve()
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_mode(data_dir)
-    directory = _private_directory()
-    try:
-        socket_path = directory / SOCKET
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_parent(), ignore_cleanup_errors=True) as directory:
+        socket_path = Path(directory, SOCKET)
         command = [str(binary), *_options(socket_path, data_dir)]
         server = _Server(command, socket_path, data_dir, grace)
         try:
@@ -93,8 +92,6 @@ def serve(data_dir: Path | None, *, grace: float = STOP_SECONDS) -> Iterator[str
             yield f"unix://{quote(str(socket_path))}"
         finally:
             server.stop()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _check_mode(data_dir: Path) -> None:
@@ -125,13 +122,11 @@ def _no_server(why: str) -> NoEmbeddedServer:
     return NoEmbeddedServer(f"no Valkey can be embedded: {why}; set REDIS_URL=redis://host:port to use another server")
 
 
-def _private_directory() -> Path:
-    """A new directory for this user only, with a path short enough for a socket in it."""
-    directory = Path(tempfile.mkdtemp(prefix="robots-"))
-    if len(os.fsencode(directory / SOCKET)) <= _SOCKET_PATH_LIMIT:
-        return directory
-    directory.rmdir()
-    return Path(tempfile.mkdtemp(prefix="robots-", dir="/tmp"))
+def _parent() -> str:
+    """Where to make the directory: the system's, unless the path of a socket in it would be too long."""
+    parent = tempfile.gettempdir()
+    longest = os.fsencode(Path(parent, f"{_PREFIX}12345678", SOCKET))
+    return parent if len(longest) <= _SOCKET_PATH_LIMIT else "/tmp"  # noqa: S108 - a directory with a name of its own is made in it
 
 
 def _options(socket_path: Path, data_dir: Path | None) -> list[str]:
