@@ -66,24 +66,6 @@ class _Blocked(msgspec.Struct, array_like=True, tag="blocked"):
     address: str
 
 
-class _First(msgspec.Struct, array_like=True):
-    at: _Time
-    cause: Cause
-    status: _Status | None
-    ingested: str | None
-
-
-class _Failing(msgspec.Struct, array_like=True):
-    since: _Time
-    last_at: _Time
-    attempts: Annotated[int, msgspec.Meta(ge=1)]
-    cause: Cause
-    status: _Status | None
-    retry_after: Annotated[int, msgspec.Meta(ge=0)] | None
-    first: _First | None = None
-    detail: Annotated[str, msgspec.Meta(max_length=DETAIL_LIMIT)] | None = None
-
-
 _StoredAccess: TypeAlias = _Successful | _Unavailable | _Unreachable | _Blocked
 
 
@@ -96,7 +78,7 @@ class SnapshotFacts(msgspec.Struct, omit_defaults=True):
     etag: str | None = None
     last_modified: str | None = None
     lifetime: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_DELTA)] | None = None
-    failing: _Failing | None = None
+    failing: Failing | None = None
     since: WholeSeconds | None = None
     ingested: str | None = None
     own_until: WholeSeconds | None = None
@@ -113,9 +95,11 @@ class SnapshotFacts(msgspec.Struct, omit_defaults=True):
 
     def snapshot(self, body: bytes) -> Snapshot | None:
         """The snapshot with these facts and this body; None if they contradict each other."""
-        failing = None if self.failing is None else _failing(self.failing)
+        failing = self.failing
         access = _access(self.access, body, failing)
         if access is None or (self.since is not None and self.since > self.fetched_at):
+            return None
+        if failing is not None and not _is_plausible(failing):
             return None
         return Snapshot(
             access,
@@ -153,7 +137,7 @@ def facts_of(snapshot: Snapshot) -> SnapshotFacts:
         snapshot.validators.etag,
         snapshot.validators.last_modified,
         snapshot.lifetime,
-        None if snapshot.failing is None else _write_failing(snapshot.failing),
+        snapshot.failing,
         snapshot.since,
         snapshot.ingested,
         snapshot.own_until,
@@ -195,20 +179,6 @@ def _write_access(access: Access) -> _StoredAccess:
             assert_never(unknown)
 
 
-def _write_failing(failing: Failing) -> _Failing:
-    failure, first = failing.failure, failing.first
-    return _Failing(
-        failing.since,
-        failing.last_at,
-        failing.attempts,
-        failure.cause,
-        failure.status,
-        failure.retry_after,
-        None if first is None else _First(first.at, first.failure.cause, first.failure.status, first.ingested),
-        failure.detail,
-    )
-
-
 def _access(stored: _StoredAccess, body: bytes, failing: Failing | None) -> Access | None:
     match stored:
         case _Successful():
@@ -223,8 +193,14 @@ def _access(stored: _StoredAccess, body: bytes, failing: Failing | None) -> Acce
             return None
 
 
-def _failing(stored: _Failing) -> Failing:
-    failure = Unreachable(stored.cause, stored.status, stored.retry_after, stored.detail)
-    first = stored.first
-    found = None if first is None else First(first.at, Unreachable(first.cause, first.status), first.ingested)
-    return Failing(stored.since, stored.last_at, stored.attempts, failure, found)
+def _is_plausible(failing: Failing) -> bool:
+    """Whether its values are within their bounds; their types are known to be right."""
+    first = failing.first or First(failing.since, failing.failure)
+    if failing.attempts < 1 or not all(0 <= at <= END_OF_TIME for at in (failing.since, failing.last_at, first.at)):
+        return False
+    return all(
+        (failure.status is None or 100 <= failure.status <= 999)
+        and (failure.retry_after or 0) >= 0
+        and len(failure.detail or "") <= DETAIL_LIMIT
+        for failure in (failing.failure, first.failure)
+    )

@@ -27,16 +27,15 @@ class Reconciled:
 
 def reconcile(entry: Entry | None, found: Snapshot | Purged | None, now: float) -> Reconciled:
     """Compare the entry in memory with what the store has; `now` is by the store's clock."""
-    if isinstance(found, Purged):
-        left = None if entry is None else after_purge(entry.snapshot, found, now)
-        return _from_memory(None if entry is None or left is None else entry._replace(snapshot=left), now)
-    if found is None:
-        # A purge would have left a mark. So the store was down when this was learned, or has lost it since: it was
-        # restarted empty, is full, or the key has a value that cannot be read.
-        return _from_memory(entry, now)
-    if entry is None:
-        return Reconciled(found, from_store=True)
-    return _merged(entry, found, now)
+    if isinstance(found, Snapshot):
+        return Reconciled(found, from_store=True) if entry is None else _merged(entry, found, now)
+    # A purge would have left a mark. So if the store has none, it was down when this was learned, or has lost it since:
+    # it was restarted empty, is full, or the key has a value that cannot be read.
+    own = None if entry is None else combine(entry.snapshot, found, now)
+    if entry is None or own is None or usable(own, now) is None:
+        return Reconciled(None)
+    shared = entry._replace(snapshot=own).shared
+    return Reconciled(own, saved=entry.saved, doubtful=entry.doubtful, lacking=shared is not None)
 
 
 def combine(own: Snapshot | None, found: Snapshot | Purged | None, now: float) -> Snapshot | None:
@@ -63,12 +62,6 @@ def is_doubtful(snapshot: Snapshot, entry: Entry | None) -> bool:
     if failing is None or not is_local(failing.failure):
         return False
     return failing.attempts == 1 or (entry is not None and entry.doubtful)
-
-
-def _from_memory(entry: Entry | None, now: float) -> Reconciled:
-    if entry is None or usable(entry.snapshot, now) is None:
-        return Reconciled(None)
-    return Reconciled(entry.snapshot, saved=entry.saved, doubtful=entry.doubtful, lacking=entry.shared is not None)
 
 
 def _merged(entry: Entry, found: Snapshot, now: float) -> Reconciled:

@@ -1,6 +1,7 @@
 """What the store holds is not trusted: our own snapshots come back whole, and anything else is nothing."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ FACTS: dict[str, Any] = {
     "failing": None,
     "since": None,
 }
+DEAD = Unreachable(Cause.DNS)
+FAILING: dict[str, Any] = {"since": 1.0, "last_at": 2.0, "attempts": 1, "failure": {"cause": "dns"}}
 
 
 def pack(facts: Any, body: bytes = b"User-agent: *\n", mark: bytes = b"R\x02") -> bytes:
@@ -79,6 +82,7 @@ def test_facts_of_another_shape_never_raise(name: str, value: Any) -> None:
 
 def test_the_facts_of_these_tests_are_valid() -> None:
     assert decode(pack(FACTS)) == COPY
+    assert decode(pack({**FACTS, "failing": FAILING})) == replace(COPY, failing=Failing(1.0, 2.0, 1, DEAD))
 
 
 @pytest.mark.parametrize(
@@ -105,12 +109,17 @@ def test_the_facts_of_these_tests_are_valid() -> None:
         {**FACTS, "access": ["unavailable", 404, None]},  # a body, with no file to have one
         {**FACTS, "access": ["unreachable"]},
         {**FACTS, "access": []},
-        {**FACTS, "failing": [1.0, 2.0, 0, "dns", None, None]},
-        {**FACTS, "failing": [1.0, 2.0, 1, "boredom", None, None]},
-        {**FACTS, "failing": [1.0, 2.0, 1, "dns", None, -5]},
-        {**FACTS, "failing": [1.0, 2.0, 1, [], None, None]},
+        {**FACTS, "failing": {**FAILING, "attempts": 0}},
+        {**FACTS, "failing": {**FAILING, "since": -1.0}},
+        {**FACTS, "failing": {**FAILING, "last_at": 1e15}},
+        {**FACTS, "failing": {**FAILING, "first": {"at": -1.0, "failure": {"cause": "dns"}}}},
+        {**FACTS, "failing": {**FAILING, "failure": {"cause": "boredom"}}},
+        {**FACTS, "failing": {**FAILING, "failure": {"cause": "dns", "status": 20}}},
+        {**FACTS, "failing": {**FAILING, "failure": {"cause": "dns", "retry_after": -5}}},
+        {**FACTS, "failing": {**FAILING, "failure": {"cause": []}}},
+        {**FACTS, "failing": {**FAILING, "failure": "dns"}},
+        {**FACTS, "failing": {"since": 1.0}},
         {**FACTS, "failing": [1.0]},
-        {**FACTS, "failing": [1.0, 2.0, 1, "dns", None]},
         {**FACTS, "since": 6},  # after it was fetched
         {**FACTS, "since": -1},
         {**FACTS, "since": 1.5},
@@ -128,7 +137,7 @@ def test_invalid_facts_are_a_miss(facts: Any) -> None:
 
 @pytest.mark.parametrize("access", [["unavailable", 404, None], ["blocked", "10.0.0.1"], ["unreachable"]])
 def test_failures_are_stored_with_a_copy_or_alone(access: list[Any]) -> None:
-    failing = None if access == ["unreachable"] else [1.0, 2.0, 1, "dns", None, None]
+    failing = None if access == ["unreachable"] else FAILING
     assert decode(pack({**FACTS, "access": access, "failing": failing}, b"")) is None
 
 

@@ -39,12 +39,12 @@ SNAPSHOTS = {
 
 
 def later(data: bytes, **members: Any) -> bytes:
-    """These bytes as a later release would write them: more members, and more items in each list."""
+    """These bytes as a later release would write them: more members, and more items in a list."""
     facts, _, body = decompress(data[2:], 10_000).partition(b"\n")
     known = json.loads(facts)
-    for name in ("access", "failing"):
-        if name in known:
-            known[name].append({"more": [1]})
+    known["access"].append({"more": [1]})
+    if "failing" in known:
+        known["failing"] |= {"more": [1], "failure": {**known["failing"]["failure"], "more": [1]}}
     return data[:2] + compress(json.dumps({**known, "fence": 7, **members}).encode() + b"\n" + body)
 
 
