@@ -36,7 +36,8 @@ export class SiteSitemaps {
     }
   }
 
-  _show({ urls, sitemaps, other_origins: others, complete }) {
+  _show({ urls, sitemaps, other_origins: others, complete, version }) {
+    if (version === null) return this._said.replaceChildren("robots.txt cannot be read now, so no sitemap is known. Try again later.");
     const trouble = sitemaps.find(({ detail }) => detail !== "");
     const test = this._button(`Test ${urls.length === 1 ? "its URL" : `its ${count(urls.length, "URL")}`}`, () => this._test(urls));
     this._said.replaceChildren(
@@ -46,6 +47,7 @@ export class SiteSitemaps {
       trouble === undefined ? "" : el("span", {}, " ", quoted(trouble.url, 100), ": ", quoted(trouble.detail, 200)),
     );
     if (document.activeElement === document.body && urls.length > 0) test.focus({ preventScroll: true }); // the former button had it
+    return undefined;
   }
 
   _button(words, act) {

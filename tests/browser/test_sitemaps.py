@@ -73,6 +73,16 @@ async def test_sitemap_without_urls_says_why(
         await expect(visitor.page.locator("#facts")).to_contain_text(said)
 
 
+async def test_sitemaps_of_a_file_that_cannot_be_read_now(service: str, browser: Browser) -> None:
+    answer = {"urls": [], "sitemaps": [], "other_origins": 0, "unread": 0, "complete": False, "version": None}
+    async with site(200, "<urlset/>") as origin, visiting(browser, service) as visitor:
+        await opened(visitor, origin)
+        await visitor.page.route("**/v1/robots/sitemaps*", lambda route: route.fulfill(json=answer))
+        await visitor.page.get_by_role("button", name="Read its URLs").click()
+        said = "robots.txt cannot be read now, so no sitemap is known. Try again later."
+        await expect(visitor.page.locator("#facts [role=status]")).to_have_text(said)
+
+
 async def test_sitemap_of_a_pasted_file_is_only_counted(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
