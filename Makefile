@@ -13,7 +13,7 @@ new_venv = test -x $(1)/bin/python || { $(PYTHON) -c 'import sys; sys.version_in
 # A user's settings of pip must not lead it out of these environments.
 unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 
-.PHONY: help run demo test test-tools test-newest test-engines lint docs generate screenshot dashboard bench fuzz sanitize mutants soak wheels sbom image-check deploy-check release release-check lock clean again
+.PHONY: help run demo test test-tools test-newest test-engines lint docs generate codemirror screenshot dashboard bench fuzz sanitize mutants soak wheels sbom image-check deploy-check release release-check lock clean again
 
 help: ## these targets
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -65,6 +65,9 @@ generate: $(VENV)/.dev ## the OpenAPI document, and the README of the chart
 	@mkdir -p build
 	PYTHONPATH=. $(BIN)/python -m tests.api.openapi > build/generated && mv build/generated app/web/openapi.json
 	PYTHONPATH=. $(BIN)/python -m tests.deploy.chart_readme > build/generated && mv build/generated deploy/helm/robots-decisions/README.md
+
+codemirror: deploy/codemirror/node_modules/.package-lock.json ## app/web/codemirror.js, from the packages in deploy/codemirror/package-lock.json
+	node deploy/codemirror/build.mjs app/web/codemirror.js
 
 screenshot: $(VENV)/.dev ## the picture of the page in README.md, taken from the page itself
 	@sh tests/browser/install-chromium.sh
@@ -160,7 +163,7 @@ lock: $(VENV)/.dev ## the locked requirements; UPGRADE="--upgrade-package NAME" 
 	$(foreach name,service build embedded dev engines clients tools,$(UV_COMPILE) $($(name)) -o locks/$(name).txt &&) true
 
 clean: ## remove what was built and installed
-	rm -rf $(VENV) build core/build clients/javascript/node_modules $(CORE)/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build core/build clients/javascript/node_modules deploy/codemirror/node_modules $(CORE)/*.so .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # Thousands of real files from protego's sdist, which is pinned by hash, stored in build/ and not installed.
 $(CORPUS): locks/dev.txt | $(VENV)/.dev
@@ -188,8 +191,8 @@ build/clients/.installed build/engines/.installed build/tools/.installed: build/
 build/clients/.installed: export CC := /bin/false
 build/clients/.installed: ONLY_BINARY := --only-binary :all:
 
-clients/javascript/node_modules/.package-lock.json: clients/javascript/package-lock.json
-	cd clients/javascript && npm ci --no-audit --no-fund --silent
+clients/javascript/node_modules/.package-lock.json deploy/codemirror/node_modules/.package-lock.json: %/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund --silent
 	@touch $@
 
 # The core, installed from its sources, with its compiled modules next to them. Missing modules are built again, and modules

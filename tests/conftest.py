@@ -22,7 +22,7 @@ gc.disable()
 pytest_plugins = ["tests.valkey"]
 
 TOOL_TESTS = [
-    *("browser", "clients", "helm", "proxies", "upgrade", "wheel"),
+    *("browser", "clients", "codemirror", "helm", "proxies", "upgrade", "wheel"),
     *("core/test_core_wheel.py", "docs/test_examples.py"),
 ]
 """What needs more than the service and its libraries. `make test-tools` runs it; tests/tools.sh says what that is."""

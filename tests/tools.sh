@@ -22,6 +22,7 @@ need() {
 }
 
 need tests/browser sh tests/browser/install-chromium.sh
+need tests/codemirror sh -c "command -v npm && make --silent deploy/codemirror/node_modules/.package-lock.json"
 need tests/helm sh -c 'PATH=.venv/bin:$PATH command -v helm'
 need tests/upgrade git cat-file -e "$(cat tests/upgrade/last-release)"
 need tests/proxies sh tests/proxies/install.sh

@@ -1,23 +1,34 @@
-// What happens when the user takes the advice of a warning: its line is written as advised, and can be put back.
+// The advice of warnings: its words, and what happens when the user takes it.
 
-import { el, plain } from "./text.js";
-import { inOneLine } from "./listing.js";
+import { el, plain, quoted } from "./text.js";
 
-const at = (id) => document.getElementById(id);
+const said = document.getElementById("advice-said");
 
-/** Write `instead` in the place of a line of a FileField that is still as `written`. */
-export function takeAdvice(file, line, written, instead) {
-  at("lines").focus({ preventScroll: true });
-  if (!file.replaceLine(line, written, instead)) return tellAdvice("The text has changed since this test: test again.");
-  return tellUndo(file, `Line ${line} has changed: ${inOneLine(instead)}`);
+/** A warning in words, with what to write instead where the words do not say it. */
+export function wordsOf({ message, instead }) {
+  const isNew = instead && !message.includes(instead);
+  return [quoted(message), isNew && el("span", { class: "instead" }, instead.split("\n").map((line) => el("code", {}, quoted(line, 300))))].filter(Boolean);
 }
 
-/** Say what the page has done to a FileField, which can be undone. */
-export function tellUndo(file, what) {
+/** The button that takes the advice of a warning. */
+export function fixButton({ line, instead }) {
+  const label = plain(`Fix it: line ${line}, write ${inOneLine(instead)}`);
+  return el("button", { type: "button", "data-advice": line, "aria-label": label, title: label }, "Fix it");
+}
+
+/** Write what a warning advises in the place of its line in the editor. */
+export function takeAdvice(editor, line, { written, instead }) {
+  editor.focus();
+  if (!editor.replaceLine(line, written, instead)) return tellAdvice("The text has changed since this test: test again.");
+  return tellUndo(editor, `Line ${line} has changed: ${inOneLine(instead)}`);
+}
+
+/** Say what the page has done to the text in the editor, which can be undone. */
+export function tellUndo(editor, what) {
   const undo = el("button", { type: "button", class: "link" }, "Undo");
   undo.addEventListener("click", () => {
-    file.undo();
-    at("lines").focus({ preventScroll: true });
+    editor.undo();
+    editor.focus();
     tellAdvice();
   });
   return tellAdvice(plain(what), " ", undo);
@@ -25,5 +36,10 @@ export function tellUndo(file, what) {
 
 /** Say what became of an advice; nothing to clear it. */
 export function tellAdvice(...parts) {
-  at("advice-said").replaceChildren(...parts);
+  said.replaceChildren(...parts);
+}
+
+/** A replacement of one or more lines as a part of a sentence. */
+function inOneLine(instead) {
+  return instead.split("\n").join(", and below it ");
 }

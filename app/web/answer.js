@@ -1,6 +1,6 @@
 // The answer to the question: the table of verdicts, and the explanation of the chosen one.
 
-import { Changes } from "./changes.js";
+import { showChanges } from "./changes.js";
 import { compared } from "./expectations.js";
 import { crawlersOf } from "./crawlers.js";
 import { explanation } from "./why.js";
@@ -26,35 +26,26 @@ const FEW_URLS = 10;
 const at = (id) => document.getElementById(id);
 
 export class Answer {
-  /**
-   * The FileFields of both versions; `apply(file, line, written, instead)` is called when the user takes the advice on a
-   * line of one, and `testUrls(urls)` when they want to test URLs that the page has found.
-   */
-  constructor(files, apply, testUrls) {
-    this._files = files;
+  /** The `editor` of both versions; `testUrls(urls)` is called when the user wants to test URLs that the page has found. */
+  constructor(editor, testUrls) {
+    this._editor = editor;
     this._sitemaps = new SiteSitemaps(testUrls);
     this._kinds = null;
     this._table = new Table(at("table"), at("why"), (row, column) => this._choose(row, column));
     this._filter = new TableFilter(at("filters"), () => this._filtered());
-    this._listing = new Listing(at("lines"), at("listing-facts"), at("next-warning"), {
-      pick: (line) => this._pick(line),
-      edit: (line, y) => files[this.side].edit(line, y),
-      apply: (...advice) => apply(files[this.side], ...advice),
-    });
-    for (const file of files) file.field.addEventListener("blur", () => this._listing.reveal(file.line));
+    this._listing = new Listing(editor, at("listing-facts"), at("next-warning"));
     this._whatIf = new WhatIf(at("what-if"), at("facts"), () => ({
-      text: this._versions[this.side].text,
+      text: this._version.text,
       url: this._read.urls[this.chosen[0]].text,
       agents: this._read.agents.map(({ text }) => text),
     }));
     this._pace = new Pace(at("pace-body"));
     this._details = new RowDetails();
     this._pages = new PagesThemselves();
-    this._changes = new Changes(at("diff"), at("changes-facts"));
     this._sides = [...document.querySelectorAll("input[name=side]")];
     for (const radio of this._sides) {
       radio.addEventListener("change", () => {
-        this.side = this.side;
+        editor.side = Number(radio.value);
         this._filter.picks = null; // it is of a line of the other version
         this._filtered();
         this._showSide();
@@ -67,7 +58,7 @@ export class Answer {
     at("all-rows").addEventListener("click", () => {
       this._filter.picks = null;
       this._filtered();
-      at("lines").focus();
+      editor.focus();
     });
     this._versions = null;
     this._read = null;
@@ -99,12 +90,17 @@ export class Answer {
 
   /** The version that is explained: 0 or 1. */
   get side() {
-    return Number(this._sides.find(({ checked }) => checked).value);
+    return this._editor.side;
   }
 
-  set side(side) {
-    for (const radio of this._sides) radio.checked = Number(radio.value) === side;
-    at("editor").dataset.side = side;
+  /** The version that is explained; the one that the editor shows may not be tested yet. */
+  get _version() {
+    return this._versions[this.side] ?? this._versions[0];
+  }
+
+  /** Another version is shown. */
+  turned() {
+    for (const radio of this._sides) radio.checked = Number(radio.value) === this.side;
   }
 
   /** The chosen verdict as a question of its own: {urls, agents, column}, texts and the place of its dialect. */
@@ -114,20 +110,18 @@ export class Answer {
     return { urls: this._read.urls[row].text, agents: this._read.agents[Math.floor(column / dialects)].text, column: column % dialects };
   }
 
-  /** Draw all that can be printed: the rows that the filter shows, the file and the diff; `release()` ends it. */
+  /** Draw all rows that the filter shows, to be printed; `release()` ends it. */
   drawAll() {
     if (!this.isShown) return;
     const most = this._most;
     this._most = Infinity;
     this._draw();
     this._most = most;
-    for (const list of [this._listing, this._changes]) list.drawAll();
   }
 
   release() {
     if (!this.isShown) return;
     this._draw();
-    for (const list of [this._listing, this._changes]) list.release();
   }
 
   /** The rows that the filter shows in a format of `exported`. */
@@ -138,7 +132,7 @@ export class Answer {
 
   /** The blocked URLs of all rows, by the version that is explained, as a CSV file. */
   exportBlocked() {
-    return blocked(this._lines, this._versions[this.side].rows);
+    return blocked(this._lines, this._version.rows);
   }
 
   /** Remove the answer. */
@@ -338,7 +332,7 @@ export class Answer {
   }
 
   /** Show which URLs a line of the listed file decides. */
-  _pick(line) {
+  pick(line) {
     const picks = this._decidedBy((row) => row.rule.line === line);
     const decided = this._versions[0].rows.map((row, at) => row.filter((_, column) => picks(at, column)).length);
     const urls = decided.filter((many) => many > 0).length;
@@ -358,7 +352,7 @@ export class Answer {
 
   /** Whether a rule of the listed file decides a verdict, and `wanted` holds; with several files, only the listed one's. */
   _decidedBy(wanted) {
-    const { rows } = this._versions[this.side];
+    const { rows } = this._version;
     const origin = originOf(rows[this.chosen[0]][0].url);
     const isListed = (row) => this._service === null || originOf(row.url) === origin;
     return (at, column) => {
@@ -370,7 +364,7 @@ export class Answer {
   _countDecided() {
     const isDecided = this._decidedBy(() => true);
     const decided = new Map();
-    this._versions[this.side].rows.forEach((row, at) =>
+    this._version.rows.forEach((row, at) =>
       row.forEach(({ rule }, column) => isDecided(at, column) && decided.set(rule.line, (decided.get(rule.line) ?? 0) + 1)),
     );
     this._listing.count(decided);
@@ -379,9 +373,8 @@ export class Answer {
   _showChanges(before, after, since) {
     at("sides").hidden = after === undefined;
     at("changes").hidden = after === undefined;
-    if (after === undefined) this.side = 0;
-    else if (since === null) this._changes.show(before.lines, after.lines);
-    else this._changes.show(after.lines, before.lines);
+    if (after === undefined) this._editor.side = 0;
+    else showChanges(at("diff"), at("changes-facts"), ...(since === null ? [before.lines, after.lines] : [after.lines, before.lines]));
     at("second").textContent = since === null ? "your version" : "earlier version";
     at("changes-title").textContent =
       since === null ? "From the file to your version" : `From the version of ${instant(since.from)} to the file`;
@@ -396,22 +389,21 @@ export class Answer {
   _choose(row, column) {
     this._chosen = [row, column];
     this._showChosen();
-    const { url, agent, verdict, explanation } = this._versions[this.side].rows[row][column];
+    const { url, agent, verdict, explanation } = this._version.rows[row][column];
     at("chosen-said").textContent = plain(`${VERDICTS[verdict] ?? verdict}: ${agent}, ${url}. ${inReadersTime(explanation.summary)}`);
   }
 
   /** Show the version that is selected for the explanation. */
   _showSide() {
     if (this._service === null) {
-      const version = this._versions[this.side];
-      this._listing.show(version.lines, new TextEncoder().encode(version.text).length, version.warnings, true);
+      this._listing.show(this._version);
       this._countDecided();
     }
     this._showChosen();
   }
 
   _showChosen() {
-    const version = this._versions[this.side];
+    const version = this._version;
     const row = version.rows[this.chosen[0]][this.chosen[1]];
     this._asked = row;
     this._table.mark(...this.chosen);
@@ -424,13 +416,12 @@ export class Answer {
   }
 
   _explain(row, facts = []) {
-    const cut = this._versions[this.side].warnings.find(({ code }) => code === "file-truncated");
+    const cut = this._version.warnings.find(({ code }) => code === "file-truncated");
     const home = originOf(this._read.urls[0].text);
     const isOfSite = this._service !== null || (this._origin !== null && originOf(row.url) === this._origin);
     const page = isOfSite ? this._pages.of(row) : "";
     at("why-body").replaceChildren(...explanation(row, cut, originOf(row.url) === home ? home : null, (line) => this._listing.reveal(line)), ...facts, page);
     this._listing.light(row);
-    if (this._service === null) this._files[this.side].mark(this._listing.marked);
     at("pace").hidden = !(row.explanation.schedule?.length > 1);
     this._pace.show(row);
   }

@@ -1,9 +1,9 @@
 // A summary of `GET v1/robots/diff`: what changed for which crawler from one version to another.
 
 import { briefly, DIALECTS, instant, pace, SIGNS, VERDICTS } from "./labels.js";
-import { count, el, MOST_SHOWN, plain, quoted } from "./text.js";
+import { count, el, plain, quoted } from "./text.js";
 import { differs, ServiceError } from "./api.js";
-import { VirtualList } from "./virtual-list.js";
+import { fillList } from "./long-list.js";
 
 const MOST_NAMED = 12;
 const MOST_SPANS = 6;
@@ -17,7 +17,6 @@ export class DiffSummary {
     this._title = section.querySelector("h2");
     this._said = section.querySelector(".said");
     this._box = section.querySelector(".lines");
-    this._rows = null;
     this._asking = null;
     this._asked = null;
     reader.addEventListener("change", () => this._ask());
@@ -57,17 +56,10 @@ export class DiffSummary {
     const rows = [...answer.agents.flatMap(ofAgents), ...ofSitemaps(answer)];
     this._say(inShort(answer));
     this._box.hidden = rows.length === 0;
-    this._rows = new VirtualList(
-      this._box,
-      rows.length,
-      (index) => rows[index].weight,
-      (index) => rows[index].draw(),
-    );
+    fillList(this._box, rows, (draw) => draw());
   }
 
   _clear() {
-    this._rows?.close();
-    this._rows = null;
     this._box.replaceChildren();
     this._box.hidden = true;
   }
@@ -93,27 +85,22 @@ function inShort({ dialect, agents, truncated, to }) {
   return parts.join(" ");
 }
 
-/** The rows for agents with the same changes. Each has a weight in characters and is drawn when visible. */
+/** What draws each row for agents with the same changes. */
 function ofAgents(change) {
   const { agents, added, removed, paths, rates } = change;
   return [
-    { weight: 200, draw: () => el("h3", { class: "whose" }, names(agents), el("span", { class: "much" }, much(change))) },
-    ...paths.map((path) => ({ weight: weight(path.path) + 120, draw: () => pathRow(path) })),
-    ...removed.map((rule) => ({ weight: weight(rule.pattern) + 40, draw: () => ruleRow(rule, false) })),
-    ...added.map((rule) => ({ weight: weight(rule.pattern) + 40, draw: () => ruleRow(rule, true) })),
-    ...(rates === null ? [] : [{ weight: 400, draw: () => ratesRow(rates) }]),
+    () => el("h3", { class: "whose" }, names(agents), el("span", { class: "much" }, much(change))),
+    ...paths.map((path) => () => pathRow(path)),
+    ...removed.map((rule) => () => ruleRow(rule, false)),
+    ...added.map((rule) => () => ruleRow(rule, true)),
+    ...(rates === null ? [] : [() => ratesRow(rates)]),
   ];
 }
 
 function ofSitemaps({ sitemaps_added: added, sitemaps_removed: removed }) {
   if (added.length + removed.length === 0) return [];
-  const row = (url, isNew) => ({ weight: weight(url) + 20, draw: () => changeRow(isNew ? "new" : "gone", isNew ? "added" : "removed", url) });
-  const title = { weight: 40, draw: () => el("h3", { class: "whose" }, "Sitemaps") };
-  return [title, ...removed.map((url) => row(url, false)), ...added.map((url) => row(url, true))];
-}
-
-function weight(text) {
-  return Math.min(text.length, MOST_SHOWN);
+  const title = () => el("h3", { class: "whose" }, "Sitemaps");
+  return [title, ...removed.map((url) => () => changeRow("gone", "removed", url)), ...added.map((url) => () => changeRow("new", "added", url))];
 }
 
 function names(agents) {

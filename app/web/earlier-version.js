@@ -9,16 +9,20 @@ import { setView } from "./view.js";
 const at = (id) => document.getElementById(id);
 
 export class EarlierVersion {
-  /** The FileFields `robots` and `other`, `source`, and `ask()`, which tests what is in them. */
-  constructor({ robots, other, source, ask }) {
-    this._parts = { robots, other, source, ask };
+  /** The `editor`, `source`, the `state()` of the page, and `ask()`, which tests what is in the editor. */
+  constructor(parts) {
+    this._parts = parts;
     this._looking = null;
     this._versions = new VersionList(at("versions"), (wanted) => this._show(wanted));
     this._summary = new DiffSummary(at("diff-summary"), at("reader"));
     at("reader").addEventListener("change", () => {
       at("linked").hidden = true;
     });
-    other.field.addEventListener("input", () => this.site?.file && this._versions.leave());
+  }
+
+  /** The user may have changed the text beside the file: then it is not the selected version any more. */
+  edited() {
+    if (this.since !== null && this._parts.editor.texts[1] !== this._text) this._versions.leave();
   }
 
   /** The site whose versions are offered: {url, at, file, cut}, or null. */
@@ -57,10 +61,9 @@ export class EarlierVersion {
     this._summary.hide();
   }
 
-  /** Forget the versions of the last site. */
+  /** Forget the versions of the last site, and leave a selected one in the editor for the caller to replace. */
   drop() {
     this._looking?.abort();
-    if (this.since !== null) this._parts.other.value = "";
     this._versions.forget();
     this._summary.hide();
   }
@@ -70,7 +73,8 @@ export class EarlierVersion {
     this._looking?.abort();
     const mine = (this._looking = new AbortController());
     const { site } = this;
-    const { robots, other, source, ask } = this._parts;
+    const { editor, source, state, ask } = this._parts;
+    const before = state();
     at("linked").hidden = true;
     this._versions.say("Fetching …");
     try {
@@ -78,8 +82,8 @@ export class EarlierVersion {
       if (mine.signal.aborted) return false;
       this._versions.mark(wanted);
       setView("text");
-      const beside = site.file ? other : robots;
-      beside.value = text ?? "";
+      this._text = text ?? "";
+      editor.put(site.file ? [undefined, text ?? ""] : [text ?? ""], editor.side, before);
       if (!site.file) source.fetched(site.url, wanted.truncated);
       const comparison = this._summary.show(site, wanted);
       await Promise.all([ask(), comparison]);

@@ -45,6 +45,19 @@ export class FileSource {
     if (facts !== "") this.say(facts);
   }
 
+  /** What is known of the file in the field, for `restore`; null if nothing is. */
+  now() {
+    const { _origin: origin, _facts: facts, _isCut: isCut } = this;
+    return origin && { origin, facts, isCut, said: this._said.textContent };
+  }
+
+  /** The file in the field is the one again of which this was known. */
+  restore(former) {
+    if (former === null) return this.forget();
+    Object.assign(this, { _origin: former.origin, _facts: former.facts, _isCut: former.isCut });
+    return this.say(former.said);
+  }
+
   /** Say that the text of the file has been edited, or that all of it was replaced. */
   edited(replaced) {
     if (this._origin === null) return this.say("");

@@ -6,50 +6,71 @@ import { copy, showLink } from "./links.js";
 import { Draft, isExample } from "./draft.js";
 import { EarlierVersion } from "./earlier-version.js";
 import { EXAMPLE } from "./example.js";
-import { FileField } from "./file-field.js";
+import { FileEditor } from "./file-editor.js";
 import { FileSource } from "./file-source.js";
 import { isLink, stateOf } from "./state.js";
 import { onView, setView, view } from "./view.js";
-import { PageUndo } from "./page-undo.js";
 import { Question } from "./question.js";
 import { ServiceError } from "./api.js";
 import { save } from "./export.js";
 import { say } from "./said.js";
 import { SiteFetch } from "./site-fetch.js";
-import { takeAdvice, tellAdvice } from "./advice.js";
+import { takeAdvice, tellAdvice, tellUndo } from "./advice.js";
 import { takeDrops } from "./file-drop.js";
 import { TestRun } from "./test-run.js";
 
 const at = (id) => document.getElementById(id);
 
+/** Milliseconds after which the editor is loaded even if there is no table yet. */
+const LATEST = 4000;
+
 const source = new FileSource(at("site"), at("site-said"));
-const edits = new PageUndo(state, takeBack);
-const robots = new FileField(at("robots"), edits);
-const other = new FileField(at("other"), edits);
-const question = new Question(() => run.changed(), () => robots.value, () => source.origin ?? site.origin);
-const answer = new Answer([robots, other], takeAdvice, (urls) => {
+const editor = new FileEditor(at("robots"), {
+  changed(isReplaced) {
+    edited();
+    if (editor.side === 0) source.edited(isReplaced);
+    run.changed(isReplaced);
+  },
+  undone() {
+    edited();
+    run.changed();
+  },
+  turned: () => answer.turned(),
+  pick: (line) => answer.pick(line),
+  fix: (line, warning) => takeAdvice(editor, line, warning),
+  page: { now: pageNow, restore: takeBack },
+  source,
+});
+const question = new Question(asked, () => editor.texts[0], () => source.origin ?? site.origin);
+const answer = new Answer(editor, (urls) => {
   question.takeUrls(urls);
   run.test();
 });
-const earlier = new EarlierVersion({ robots, other, source, ask: () => run.ask() });
+const earlier = new EarlierVersion({ editor, source, state: pageNow, ask: () => run.ask() });
 const draft = new Draft(state);
-const run = new TestRun({ question, answer, robots, other, source, earlier, draft });
-const site = new SiteFetch({ question, answer, robots, source, earlier, run, replacing, state });
+const run = new TestRun({ question, answer, editor, source, earlier, draft });
+const site = new SiteFetch({ question, answer, editor, source, earlier, run, replacing, state: pageNow });
 
 // --- state ---
 
 function state() {
+  const [robots, other] = editor.texts;
   return {
     site: source.site,
-    robots: robots.value,
-    other: other.value,
+    robots,
+    other,
     ...question.text,
     chosen: answer.chosen,
-    side: answer.side,
+    side: editor.side,
     view: view(),
     fetched: earlier.site,
     earlier: earlier.link,
   };
+}
+
+/** The state, and what is known of the file: more than a link may say. */
+function pageNow() {
+  return { ...state(), source: source.now() };
 }
 
 /** The state that shows nothing but the chosen verdict. */
@@ -58,16 +79,15 @@ function chosenState() {
   return { ...state(), urls, agents, chosen: [0, column] };
 }
 
-async function restore(wanted) {
+/** Show a state; undo brings the page back as it was `before`. */
+async function restore(wanted, before = null) {
   earlier.drop();
   answer.clear();
   source.forget();
   source.site = wanted.site;
-  robots.value = wanted.robots ?? "";
-  other.value = wanted.other;
+  editor.put([wanted.robots ?? "", wanted.other], wanted.side, before);
   question.text = wanted;
   if (isExample(wanted)) source.say("An example: the robots.txt of a shop");
-  answer.side = wanted.side;
   answer.chosen = wanted.chosen;
   setView(wanted.view);
   if (wanted.robots === null && wanted.site !== "") {
@@ -82,56 +102,58 @@ async function restore(wanted) {
     return;
   }
   if (wanted.fetched !== null) earlier.offer(wanted.fetched);
-  if (wanted.fetched?.file) source.fetched(wanted.fetched.url, wanted.fetched.cut);
+  if (wanted.source !== undefined) source.restore(wanted.source);
+  else if (wanted.fetched?.file) source.fetched(wanted.fetched.url, wanted.fetched.cut);
   // The text of the version comes from the service: a link is untrusted, and could show any text as one of the site.
   if (wanted.earlier === null || !(await earlier.find(wanted.earlier))) await run.ask();
 }
 
 /** Offer to bring back what the fields hold, or the state `before`, and say what replaces it. */
-function replacing(what, before = state(), isKept = !isExample({ ...before, site: "" })) {
+function replacing(what, before, isKept = !isExample({ ...before, site: "" })) {
   at("back").hidden = !isKept;
   at("back-said").textContent = what;
   at("bring-back").onclick = () => {
-    if (!edits.undoTo(before)) takeBack(before);
-    shownFile().field.focus();
+    if (!editor.undoTo(before)) takeBack(before);
+    editor.focus();
   };
 }
 
 /** Show the page as it was `before`. */
 function takeBack(before) {
-  const isInFile = [robots.field, other.field].includes(document.activeElement);
+  const { isFocused } = editor;
   at("back").hidden = true;
   restore(before);
-  if (isInFile) shownFile().field.focus({ preventScroll: true });
+  if (isFocused) editor.focus();
 }
 
 /** Show what the user has typed at this address, the state in the address, or the example. */
 async function follow(before = draft.kept) {
   at("back").hidden = true;
   if (before?.address === location.hash) return restore(before.state);
+  const typed = before === null || isExample(before.state) ? null : before.state;
   const wanted = await stateOf(location.hash);
-  if (wanted !== null && before !== null) replacing("The link takes the place of what you had typed.", before.state);
-  await restore(wanted ?? before?.state ?? EXAMPLE);
-  const shown = before === null ? "an example" : "what you had typed";
+  if (wanted !== null && typed !== null) replacing("The link takes the place of what you had typed.", typed);
+  await restore(wanted ?? typed ?? EXAMPLE, before?.state ?? null);
+  const shown = typed === null ? "an example" : "what you had typed";
   if (wanted === null && isLink(location.hash)) say("question", `The link cannot be read; this is ${shown}.`, true);
   return undefined;
 }
 
 /** Forget what the user has typed, and begin with the example; it can be brought back until the page is left. */
 async function startAnew() {
-  const before = state();
+  const before = pageNow();
   draft.clear();
   history.replaceState(null, "", location.pathname + location.search);
-  await restore(EXAMPLE);
+  await restore(EXAMPLE, before);
   draft.clear();
   replacing("Nothing of what you had typed is kept in this browser.", before);
 }
 
 /** Change a second version by a recipe, so that the table compares; one undo takes all of it back. */
 async function cook(recipe) {
-  const before = state();
+  const before = pageNow();
   try {
-    const { text, what, shown } = await byRecipe(recipe, other.value || robots.value, new AbortController().signal);
+    const { text, what, shown } = await byRecipe(recipe, before.other || before.robots, new AbortController().signal);
     if (text === null) return tellAdvice(`${what}.`);
     replacing(`${what}.`, before, true);
     question.addCrawlers(shown);
@@ -143,15 +165,36 @@ async function cook(recipe) {
   return undefined;
 }
 
-/** Compare the file with another text; with none, no longer. Undo restores the state `before`, if there is one. */
+/** Compare the file with another text; with none, no longer. Undo restores the page as `before`, if that is given. */
 function compare(text, before = null) {
-  setView("text");
-  answer.side = text === "" ? 0 : 1;
-  other.replace(text, "", before);
+  editor.put([undefined, text], text === "" ? 0 : 1, before);
+  edited();
+  run.changed(true);
 }
 
-function shownFile() {
-  return [robots, other][answer.side];
+/** The question has changed. */
+function asked() {
+  draft.changed();
+  run.changed();
+}
+
+/** The text of a version has changed. */
+function edited() {
+  setView("text");
+  editor.showCopy(null);
+  tellAdvice();
+  draft.changed();
+  earlier.edited();
+}
+
+/** Put a file that was dropped in the place of the version that is shown. */
+function take(text) {
+  const { side } = editor;
+  editor.put(side === 0 ? [text] : [undefined, text], side, pageNow());
+  edited();
+  if (side === 0) source.edited(true);
+  run.changed(true);
+  tellUndo(editor, "The text was replaced.");
 }
 
 /** Open or close a part of the question. */
@@ -159,7 +202,7 @@ function open(id, isOpen = true) {
   at(id).hidden = !isOpen;
   document.querySelector(`[data-opens=${id}]`).setAttribute("aria-expanded", String(isOpen));
   at("actions").hidden = document.querySelector(".ask:not([hidden])") === null;
-  if (isOpen) at(id).querySelector("textarea")?.focus();
+  if (isOpen) at(id).querySelector("textarea, .cm-content")?.focus();
 }
 
 // --- events ---
@@ -187,24 +230,18 @@ at("copy").addEventListener("click", async () => {
 onView(() => {
   at("linked").hidden = true;
   answer.outdate("Asking …");
+  editor.showCopy(null);
   run.ask();
 });
-for (const file of [robots, other]) {
-  file.field.addEventListener("input", () => {
-    setView("text");
-    // An undo may be of the version that is not shown.
-    if (file === robots || other.value !== "") answer.side = Number(file === other);
-    tellAdvice();
-    run.changed(file.isReplaced);
-  });
-}
-takeDrops(at("listing"), (text) => shownFile().replace(text, undefined, state()), (why) => say(shownFile().field.id, why, true));
-at("editor").addEventListener("keydown", (event) => {
-  if (event.target.closest("textarea") === null) edits.takeKey(event);
+takeDrops(at("listing"), take, (why) => say(editor.side === 0 ? "robots" : "other", why, true));
+at("listing").addEventListener("keydown", (event) => {
+  const isElsewhere = event.defaultPrevented || event.target.closest("input, textarea") !== null;
+  if (!isElsewhere && editor.takeKey(event)) event.preventDefault();
 });
 at("compare").addEventListener("click", () => {
-  compare(other.value === "" ? robots.value : "");
-  shownFile().field.focus();
+  const [robots, other] = editor.texts;
+  compare(other === "" ? robots : "");
+  editor.focus();
 });
 for (const button of document.querySelectorAll("[data-recipe]")) {
   button.addEventListener("click", () => cook(button.dataset.recipe));
@@ -212,7 +249,6 @@ for (const button of document.querySelectorAll("[data-recipe]")) {
 for (const chip of document.querySelectorAll("[data-opens]")) {
   chip.addEventListener("click", () => open(chip.dataset.opens, chip.getAttribute("aria-expanded") !== "true"));
 }
-robots.field.addEventListener("input", () => source.edited(robots.isReplaced));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
@@ -227,7 +263,16 @@ window.addEventListener("beforeprint", () => answer.drawAll());
 window.addEventListener("afterprint", () => answer.release());
 at("clear").addEventListener("click", startAnew);
 window.addEventListener("hashchange", () => {
-  if (isLink(location.hash)) follow(isExample(state()) ? null : { address: null, state: state() });
+  if (isLink(location.hash)) follow({ address: null, state: pageNow() });
 });
 
-await follow();
+const begun = follow();
+await Promise.race([begun, new Promise((done) => setTimeout(done, LATEST))]);
+const cm = await import("./codemirror.js").catch(() => null);
+const boxes = [editor, ...question.boxes];
+await Promise.all(boxes.map((box) => (cm === null ? box.stay() : box.begin(cm))));
+if (cm === null) {
+  at("editor-keys").textContent = "The editor could not be loaded, so no line is marked here. Load the page again to try once more.";
+  at("editor-keys").className = "hint";
+}
+await begun;

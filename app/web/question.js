@@ -1,6 +1,6 @@
 // The question: URLs, crawlers, the dialects to compare, and the purposes to ask about.
 
-import { count, el } from "./text.js";
+import { count } from "./text.js";
 import { EXAMPLE } from "./example.js";
 import { LineNumbers } from "./line-numbers.js";
 import { crawlersFor, crawlersOf, namedIn } from "./presets.js";
@@ -27,17 +27,21 @@ export class Question {
     this._adding = null;
     this._given = EXAMPLE.agents;
     this._takeUrls();
-    this._urls = new LineNumbers(at("urls"), at("urls-said"));
-    this._agents = new LineNumbers(at("agents"), at("agents-said"));
+    this._urls = new LineNumbers(at("urls"), at("urls-said"), () => this._edited());
+    this._agents = new LineNumbers(at("agents"), at("agents-said"), () => this._edited());
     this._dialects = [...document.querySelectorAll("input[name=dialect]")];
     this._purposes = [...document.querySelectorAll("input[name=purpose]")];
-    for (const field of [at("urls"), at("agents"), ...this._dialects, ...this._purposes]) {
-      field.addEventListener("input", () => {
-        at("urls-replaced").hidden = true;
-        changed();
-      });
-    }
+    for (const tick of [...this._dialects, ...this._purposes]) tick.addEventListener("input", () => this._edited());
+    at("urls-back").addEventListener("click", () => {
+      this._urls.undo();
+      this._urls.focus();
+    });
     at("add-preset").addEventListener("click", () => this._add(at("preset").value, file()));
+  }
+
+  /** The texts that the user edits. */
+  get boxes() {
+    return [this._urls, this._agents];
   }
 
   /**
@@ -100,16 +104,7 @@ export class Question {
     if (origin === null || before.some(({ text }) => originOf(text) === origin)) return;
     const text = this._urls.value;
     this._urls.value = url;
-    if (before.length === 0 || text === EXAMPLE.urls) return;
-    const undo = el("button", { type: "button", class: "link" }, "Undo");
-    undo.addEventListener("click", () => {
-      this._urls.value = text;
-      at("urls").focus();
-      at("urls-replaced").hidden = true;
-      this._changed();
-    });
-    at("urls-replaced").replaceChildren(`${count(before.length, "URL")} of other sites replaced. `, undo);
-    at("urls-replaced").hidden = false;
+    if (before.length > 0 && text !== EXAMPLE.urls) this._offerUndo(`${count(before.length, "URL")} of other sites replaced.`);
   }
 
   /** Ask about the crawlers that a fetched file names, and the well-known ones, unless the user has chosen some. */
@@ -117,6 +112,16 @@ export class Question {
     if (![this._given, EXAMPLE.agents].includes(this._agents.value.trim())) return;
     this._given = crawlersFor(file).join("\n");
     this._agents.value = this._given;
+  }
+
+  _edited() {
+    at("urls-replaced").hidden = true;
+    this._changed();
+  }
+
+  _offerUndo(what) {
+    at("urls-replaced-said").textContent = what;
+    at("urls-replaced").hidden = false;
   }
 
   /** A line with the URL of its path or of its bare host. */
@@ -134,18 +139,20 @@ export class Question {
       chosen.value = ""; // so that the same file can be chosen again
     });
     takeDroppedFiles(at("ask-urls"), (file) => this._list(() => listText(file)));
-    at("urls").addEventListener("paste", (event) => {
+    at("urls").parentElement.addEventListener("paste", (event) => {
       const text = event.clipboardData?.getData("text/plain") ?? "";
       if (!isXml(text)) return;
       event.preventDefault();
-      event.stopImmediatePropagation(); // a long paste is put into the field as it is
+      event.stopPropagation(); // or CodeMirror would put it there as it is
       this._list(() => text);
-    });
+    }, true);
   }
 
   /** Put URLs in the place of those in the field; it can be undone. */
   takeUrls(urls) {
-    this._urls.replace(urls.join("\n"), `${count(urls.length, "URL")} taken in the place of the former ones.`);
+    this._urls.value = urls.join("\n");
+    this._edited();
+    this._offerUndo(`${count(urls.length, "URL")} taken in the place of the former ones.`);
   }
 
   /** Put the URLs of a list or a sitemap in the place of those in the field, or say why it is not taken. */

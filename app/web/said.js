@@ -12,6 +12,7 @@ export function say(name, text, wrong = false) {
   said.textContent = plain(text);
   said.classList.toggle("wrong", wrong);
   if (!FILES.includes(name)) return;
-  if (wrong) at(name).setAttribute("aria-invalid", "true");
-  else at(name).removeAttribute("aria-invalid");
+  // The field of the version that is not shown is not there.
+  if (wrong) at(name)?.setAttribute("aria-invalid", "true");
+  else at(name)?.removeAttribute("aria-invalid");
 }

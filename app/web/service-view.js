@@ -84,5 +84,5 @@ export class ServiceView {
 
 function show(listing, { text, warnings }) {
   if (text === null) return listing.none("There is no file. Paste one to test what it would say.");
-  return listing.show(linesOf(text), new TextEncoder().encode(text).length, warnings);
+  return listing.show({ text, lines: linesOf(text), warnings }, true);
 }

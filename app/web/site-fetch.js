@@ -13,8 +13,8 @@ const at = (id) => document.getElementById(id);
 
 export class SiteFetch {
   /**
-   * The parts of the page: `question`, `answer`, the FileField `robots`, `source`, `earlier`, the TestRun `run`, and
-   * `replacing(what, before)`, which is called when a text of the user's was replaced, with the `state()` before.
+   * The parts of the page: `question`, `answer`, `editor`, `source`, `earlier`, the TestRun `run`, and
+   * `replacing(what, before)`, which is called when a text of the user's was replaced, with the `state()` of the page before.
    */
   constructor(parts) {
     this._parts = parts;
@@ -32,16 +32,18 @@ export class SiteFetch {
    * other sites, so it takes more than a link.
    */
   async fetch({ byLink = false } = {}) {
-    const { question, answer, robots, source, earlier, run, replacing, state } = this._parts;
+    const { question, answer, editor, source, earlier, run, replacing, state } = this._parts;
     this._fetching?.abort();
     run.stop();
     const mine = (this._fetching = new AbortController());
     const { site } = source;
+    if (site === "") return source.say("Name a site, as in https://www.example.com/", true);
     const before = state();
+    // An earlier version is one of the former site's.
+    const other = earlier.since === null ? editor.texts[1] : "";
     earlier.drop();
     setView("text");
     for (const id of ["refetch", "linked", "back"]) at(id).hidden = true;
-    if (site === "") return source.say("Name a site, as in https://www.example.com/", true);
     const [first] = candidates(site);
     source.site = first;
     const host = originOf(first)?.replace(/^https?:\/\//, "") ?? site;
@@ -55,22 +57,20 @@ export class SiteFetch {
       question.takeSite(url);
       this._offerRefetch(mine.signal);
       if (file.text === null) {
-        this._without(without(file.robots), false, before);
+        this._without(without(file.robots), false, other, before);
         setView("service");
         if (byLink) return answer.say("Press Test to see what crawlers do without the file.");
         return await run.ask({ quietly: true });
       }
       if (!byLink) question.takeCrawlers(file.text);
-      if (robots.value !== file.text) {
-        robots.put(file.text, before);
-        replacing("The file of the site takes the place of what was here.", before);
-      }
+      if (editor.texts[0] !== file.text) replacing("The file of the site takes the place of what was here.", before);
+      editor.put([file.text, other], other === "" ? 0 : editor.side, before);
       source.fetched(url, file.robots.truncated, facts(file.robots));
       return await run.ask();
     } catch (error) {
       if (error.name === "AbortError") return undefined;
       if (!(error instanceof ServiceError)) throw error;
-      this._without(error.message, true, before);
+      this._without(error.message, true, other, before);
       return answer.say("There is no file to test.");
     } finally {
       done();
@@ -115,14 +115,18 @@ export class SiteFetch {
     }
   }
 
-  /** Say why there is no file, and show nothing of a former one; undo restores the state `before`. Text that is typed is kept. */
-  _without(why, isWrong, before) {
-    const { answer, robots, source, run } = this._parts;
+  /**
+   * Say why there is no file, and show nothing of a former one; undo restores the state `before`. Text that is typed is kept,
+   * and `other` beside it.
+   */
+  _without(why, isWrong, other, before) {
+    const { answer, editor, source, run } = this._parts;
     run.quiet();
     answer.clear();
     source.forget();
-    if (!robots.isTyped && robots.value !== "") robots.put("", before);
-    source.say(robots.value === "" ? why : `${why} · the text here is not of this site`, isWrong);
+    const robots = editor.isTyped ? editor.texts[0] : "";
+    editor.put([robots, other], other === "" ? 0 : editor.side, before);
+    source.say(robots === "" ? why : `${why} · the text here is not of this site`, isWrong);
   }
 }
 

@@ -13,7 +13,7 @@ const MOST_LIVE = 2000;
 const at = (id) => document.getElementById(id);
 
 export class TestRun {
-  /** The parts of the page: `question`, `answer`, the FileFields `robots` and `other`, `source`, `earlier` and `draft`. */
+  /** The parts of the page: `question`, `answer`, `editor`, `source`, `earlier` and `draft`. */
   constructor(parts) {
     this._parts = parts;
     this._asking = null;
@@ -88,9 +88,10 @@ export class TestRun {
 
   /** Ask what the text in the field says; returns what shows the answer. */
   async _askText(signal) {
-    const { question, answer, robots, other, source, earlier } = this._parts;
-    const files = [{ text: robots.value, truncated: source.isCut }];
-    if (other.value !== "") files.push({ text: other.value, truncated: earlier.since?.truncated ?? false });
+    const { question, answer, editor, source, earlier } = this._parts;
+    const [robots, other] = editor.texts;
+    const files = [{ text: robots, truncated: source.isCut }];
+    if (other !== "") files.push({ text: other, truncated: earlier.since?.truncated ?? false });
     const since = earlier.since;
     const read = await testFile(files[0], question.asked, signal, (done, all) => this._progress.show(done, all * files.length));
     const found = [{ ...files[0], rows: read.rows, warnings: read.warnings }];

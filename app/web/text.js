@@ -5,7 +5,7 @@
 // surrogates) are shown as their code points.
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
-const UNSEEN_RUNS = /(?!\t)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu;
+export const UNSEEN_RUNS = /(?!\t)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu;
 
 export const MOST_SHOWN = 1000;
 
@@ -47,7 +47,8 @@ export function plain(text) {
   return text.slice(0, MOST_SHOWN).replace(UNSEEN_RUNS, codePoints);
 }
 
-function codePoints(run) {
+/** A run of characters that cannot be seen, as "U+200B U+202E". */
+export function codePoints(run) {
   const points = [...run].slice(0, 40).map((character) => {
     const hex = character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
     return UNSEEN.test(character) ? `U+${hex}` : character;

@@ -73,6 +73,7 @@ async def measure(lines: int) -> None:
             page = await (await browser.new_context(viewport=DESKTOP)).new_page()
             await page.goto(url)
             await expect(page.locator("#table button").first).to_be_visible()
+            await expect(page.locator("#editor .cm-content")).to_be_visible()
             await page.evaluate(OBSERVE)
             for kind in KINDS:
                 for number in range(PASTES):

@@ -21,9 +21,9 @@ async def test_site_without_https_is_fetched_by_http(service: str, browser: Brow
 async def test_lines_of_the_question_may_be_bare(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        await visitor.page.locator("#urls").fill("shop.example/basket/1\nshop.example/ allowed\nnonsense")
+        await visitor.write("urls", "shop.example/basket/1\nshop.example/ allowed\nnonsense")
         await visitor.page.locator("#test").click()
         await expect(visitor.page.locator("#urls-said")).to_contain_text("nonsense")
-        await visitor.page.locator("#urls").fill("shop.example/basket/1\nshop.example/ allowed")
+        await visitor.write("urls", "shop.example/basket/1\nshop.example/ allowed")
         await visitor.page.locator("#test").click()
         await expect(visitor.page.locator("#table")).to_contain_text("shop.example/basket/1/")

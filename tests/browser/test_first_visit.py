@@ -56,7 +56,7 @@ async def test_example_is_not_asked_about_if_the_page_begins_otherwise(
         if known == "draft":
             await visitor.ask(agents="ExampleBot")
             await visitor.page.reload()  # which keeps the draft
-            await expect(visitor.page.locator("#agents")).to_have_value("ExampleBot")
+            await visitor.holds("agents", "ExampleBot")
             known = ""
         await visitor.page.goto("about:blank")
         visitor.asked.clear()

@@ -37,7 +37,7 @@ async def _ask_many(visitor: Visitor) -> None:
 async def test_answer_why_and_file_are_in_view_without_scrolling(service: str, browser: Browser) -> None:
     async with visiting(browser, service, viewport=DESKTOP) as visitor:
         await _show(visitor)
-        assert await visitor.evaluate(IN_VIEW, "#sentence, #why, #lines") == 3
+        assert await visitor.evaluate(IN_VIEW, "#sentence, #why, #editor") == 3
         assert await visitor.evaluate(IN_VIEW, "#table .cell") == 40
         await expect(visitor.page.locator(".is-decides")).to_be_in_viewport(ratio=1)
         assert await visitor.evaluate("document.documentElement.scrollHeight") <= DESKTOP["height"]
@@ -96,8 +96,8 @@ async def test_comparison_says_for_whom_the_change_matters(service: str, browser
         await visitor.page.locator("#compare").click()
         await expect(visitor.page.locator("#other")).to_be_focused()
         await expect(visitor.page.locator("#sentence")).to_have_text("Your change alters no verdict.")
-        changed = (await visitor.page.locator("#other").input_value()).replace("Dissalow: /drafts/", "Disallow: /img/")
-        await visitor.page.locator("#other").fill(changed)
+        changed = (await visitor.value("other")).replace("Dissalow: /drafts/", "Disallow: /img/")
+        await visitor.write("other", changed)
         await expect(visitor.page.locator("#sentence")).to_contain_text(
             "For Googlebot and Bingbot, your change blocks 1 URL and opens 1 URL."
         )
@@ -133,16 +133,14 @@ async def test_fetch_asks_about_the_crawlers_that_the_file_names(service: str, b
         refused: list[int] = []
         visitor.page.on("response", lambda response: refused.append(response.status) if response.status > 400 else None)
         await visitor.fetch(origin.url)
-        await expect(visitor.page.locator("#agents")).to_have_value(
-            "PetalBot\nGooglebot\nBingbot\nGPTBot\nOAI-SearchBot\nChatGPT-User"
-        )
+        await visitor.holds("agents", "PetalBot\nGooglebot\nBingbot\nGPTBot\nOAI-SearchBot\nChatGPT-User")
         await expect(visitor.page.locator("#sentence")).to_contain_text("PetalBot may fetch this URL.")
         assert refused == []
         await visitor.page.locator("[data-opens=ask-agents]").click()
-        await visitor.page.locator("#agents").fill("ExampleBot")
+        await visitor.write("agents", "ExampleBot")
         await visitor.fetch(origin.url)
         await expect(visitor.page.locator("#sentence")).to_contain_text("ExampleBot may not fetch it: line 5")
-        assert await visitor.page.locator("#agents").input_value() == "ExampleBot"
+        assert await visitor.value("agents") == "ExampleBot"
 
 
 async def test_what_crawlers_would_do_if_the_file_failed(service: str, browser: Browser) -> None:

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Download, Route, expect
 
 from robots_core.agents.directory import AgentCategory, builtin_directory
 from tests.browser.measure_paste import KINDS
-from tests.browser.tester import PASTE, Visitor, visiting
+from tests.browser.tester import Visitor, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -61,25 +61,24 @@ async def _heads(visitor: Visitor) -> list[str]:
 async def test_presets_add_crawlers(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        await visitor.page.locator("#robots").fill(FILE)
+        await visitor.write("robots", FILE)
         add, preset = visitor.page.locator("#add-preset"), visitor.page.locator("#preset")
-        agents_field = visitor.page.locator("#agents")
         await add.click()
-        await expect(agents_field).to_have_value("FriendlyBot\n*")
+        await visitor.holds("agents", "FriendlyBot\n*")
         await preset.select_option("ai-training")
         await add.click()
-        await expect(agents_field).to_have_value(re.compile("^FriendlyBot\n[*]\n.*GPTBot", re.DOTALL))
-        first = await agents_field.input_value()
+        await visitor.holds("agents", re.compile("FriendlyBot\n[*]\n.*GPTBot.*", re.DOTALL))
+        first = await visitor.value("agents")
         await add.click()
-        assert await agents_field.input_value() == first
+        assert await visitor.value("agents") == first
         listed = await preset.locator("option").evaluate_all("options => options.map(({ value }) => value)")
         assert listed == ["named", *AgentCategory]
         for category in (AgentCategory.SEARCH, AgentCategory.SOCIAL):
             await preset.select_option(category)
             await add.click()
             last = builtin_directory().of(category)[-1].agent.token
-            await expect(agents_field).to_have_value(re.compile(rf"\b{last}\b"))
-        agents = (await agents_field.input_value()).split("\n")
+            await visitor.holds("agents", re.compile(rf"\b{last}\b"))
+        agents = (await visitor.value("agents")).split("\n")
         assert len(agents) == len({name.lower() for name in agents})
         await expect(visitor.page.locator("#verdicts")).not_to_have_attribute("aria-busy", "true")
         assert await visitor.text("#agents-said") == ""
@@ -99,9 +98,9 @@ async def test_thousands_of_verdicts_come_in_parts(service: str, browser: Browse
             await route.continue_()
 
         await visitor.page.route("**/v1/test", count)
-        await visitor.page.locator("#agents").fill("a\nb")
-        await visitor.page.locator("#robots").fill(FILE)
-        await visitor.page.locator("#urls").evaluate(PASTE, _urls(1300))
+        await visitor.write("agents", "a\nb")
+        await visitor.write("robots", FILE)
+        await visitor.write("urls", _urls(1300))
         await expect(visitor.page.locator("#stale-why")).to_have_text("The question has changed.")
         parts.clear()
         await visitor.page.locator("#test").click()
@@ -122,7 +121,7 @@ async def test_long_file_is_drawn_in_slices(service: str, browser: Browser, kind
         await expect(visitor.page.locator("#listing-facts")).to_contain_text("15,000 lines")
         most = await visitor.evaluate("window.mostAdded")
         assert 100 < most <= 6_000
-        assert await visitor.page.locator("#lines [data-line]").count() <= 500
+        assert await visitor.page.locator("#editor .cm-line").count() <= 500
 
 
 async def test_details_of_a_verdict_are_asked_for_when_it_is_opened(service: str, browser: Browser) -> None:
@@ -171,8 +170,8 @@ async def test_test_in_parts_can_be_cancelled(service: str, browser: Browser) ->
             if len(asked) == 1:
                 await route.continue_()
 
-        await visitor.page.locator("#agents").fill("a\nb\nc")
-        await visitor.page.locator("#urls").evaluate(PASTE, _urls(900))
+        await visitor.write("agents", "a\nb\nc")
+        await visitor.write("urls", _urls(900))
         await visitor.page.route("**/v1/test", hold)
         await visitor.page.locator("#test").click()
         await visitor.page.get_by_role("button", name="Cancel").click()
@@ -204,9 +203,10 @@ async def test_click_on_a_line_shows_what_it_decides(service: str, browser: Brow
     async with visiting(browser, service) as visitor:
         await visitor.open()
         await visitor.ask(robots=FILE, agents="ExampleBot\nFriendlyBot", urls=_urls(1, "open") + _urls(2))
-        line = visitor.page.get_by_role("button", name="line 2 decides 2 verdicts: show them")
-        await line.focus()
-        await visitor.page.keyboard.press("Enter")
+        line = visitor.page.locator("#editor .deciding").first
+        await line.hover()
+        await expect(line).to_have_attribute("title", "decides 2 verdicts: show them")
+        await line.click()
         assert await visitor.text("#picked-said") == "Line 2 decides 2 verdicts on 2 URLs."
         assert await _titles(visitor) == ["/basket/0", "/basket/1"]
         assert await visitor.page.locator(".picked").count() == 2
@@ -345,7 +345,7 @@ async def test_dropped_file_is_tested(service: str, browser: Browser) -> None:
         await visitor.open()
         await visitor.page.locator("#robots").evaluate(DROP, ["robots.txt", "User-agent: *\nDisallow: /\n"])
         await expect(visitor.page.locator("#summary")).to_contain_text("0 allowed, 40 blocked")
-        assert await visitor.page.locator("#robots").input_value() == "User-agent: *\nDisallow: /\n"
+        assert await visitor.value("robots") == "User-agent: *\nDisallow: /\n"
         await visitor.page.locator("#robots").evaluate(DROP, ["large", "x" * 2_000_001])
         await expect(visitor.page.locator("#robots-said")).to_contain_text("This file has 2,000,001 bytes")
         await visitor.page.locator("#compare").click()

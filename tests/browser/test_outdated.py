@@ -29,7 +29,7 @@ async def test_failed_fetch_says_what_crawlers_do_and_drops_the_former(service: 
                 await expect(visitor.page.locator("#summary")).to_contain_text("5 verdicts: 0 allowed, 5 blocked.")
                 await visitor.fetch(f"{empty.url}/shop")
                 await _says_what_crawlers_do(visitor, f"{empty.url}/robots.txt", verdict, summary)
-                assert await visitor.page.locator("#urls").input_value() == f"{empty.url}/shop"
+                assert await visitor.value("urls") == f"{empty.url}/shop"
         await visitor.fetch("http://missing.example/shop")
         await _says_what_crawlers_do(visitor, "http://missing.example/robots.txt", "Try later", "name")
 
@@ -42,7 +42,7 @@ async def _says_what_crawlers_do(visitor: Visitor, url: str, verdict: str, summa
     assert [words[1:].strip() for words in await verdicts.all_inner_texts()] == [verdict] * 5
     assert summary in await visitor.text("#why .summary")
     await expect(visitor.page.locator("#stale")).to_be_hidden()
-    assert await visitor.page.locator("#robots").input_value() == ""
+    assert await visitor.value("robots") == ""
 
 
 async def test_failed_fetch_keeps_text_that_was_typed(service: str, browser: Browser) -> None:
@@ -52,7 +52,7 @@ async def test_failed_fetch_keeps_text_that_was_typed(service: str, browser: Bro
         await visitor.fetch(empty.url)
         await expect(visitor.page.locator("#site-said")).to_contain_text("the text here is not of this site")
         await expect(visitor.page.locator("#why-body")).to_contain_text("What the service knows")
-        assert await visitor.page.locator("#robots").input_value() == FILE
+        assert await visitor.value("robots") == FILE
 
 
 async def test_failed_test_marks_the_former_answer(service: str, browser: Browser) -> None:
@@ -89,11 +89,11 @@ async def test_fetch_of_another_site_replaces_the_urls(service: str, browser: Br
         await visitor.ask(urls=asked)
         await visitor.fetch(f"{latter.url}/c")
         await expect(visitor.page.locator("#summary")).to_contain_text("5 verdicts: 0 allowed, 5 blocked.")
-        urls, said = visitor.page.locator("#urls"), visitor.page.locator("#urls-replaced")
-        assert await urls.input_value() == f"{latter.url}/c"
+        said = visitor.page.locator("#urls-replaced")
+        assert await visitor.value("urls") == f"{latter.url}/c"
         await expect(said).to_have_text("2 URLs of other sites replaced. Undo")
         await said.get_by_role("button").click()
-        assert await urls.input_value() == asked
+        assert await visitor.value("urls") == asked
         await expect(said).to_be_hidden()
 
 
@@ -122,7 +122,7 @@ async def test_edited_file_is_no_longer_shown_as_fetched(service: str, browser: 
         await expect(said).to_contain_text("fetched just now")
         await visitor.page.locator("#robots").press_sequentially("#")
         await expect(said).to_contain_text("edited since")
-        await visitor.page.locator("#robots").fill("")
+        await visitor.write("robots", "")
         await expect(said).to_be_empty()
 
 

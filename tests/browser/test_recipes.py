@@ -33,7 +33,7 @@ async def follow(visitor: Visitor, recipe: str) -> str:
     await visitor.page.get_by_role("button", name=recipe, exact=True).click()
     await expect(visitor.page.locator("#back")).to_be_visible()
     await expect(visitor.page.locator("#verdicts")).not_to_have_attribute("aria-busy", "true")
-    return await visitor.page.locator("#other").input_value()
+    return await visitor.value("other")
 
 
 async def verdict_on(visitor: Visitor, robots: str, agent: str) -> tuple[str, set[str]]:
@@ -65,15 +65,15 @@ async def test_recipe_writes_lines_that_the_warnings_accept(
 async def test_recipe_shows_whom_it_hits_and_is_taken_back(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        agents = await visitor.page.locator("#agents").input_value()
+        agents = await visitor.value("agents")
         await follow(visitor, "Keep images out")
         await expect(visitor.page.locator("#sentence")).to_contain_text("For Googlebot-Image, ")
         await expect(visitor.page.locator("#sentence")).to_contain_text("your change blocks 8 URLs")
         assert await violations(visitor) == []
         await visitor.page.locator("#bring-back").click()
         await expect(visitor.page.locator("#sentence")).to_contain_text("GPTBot may fetch none")
-        assert await visitor.page.locator("#agents").input_value() == agents
-        assert await visitor.page.locator("#other").input_value() == ""
+        assert await visitor.value("agents") == agents
+        assert await visitor.value("other") == ""
 
 
 async def test_recipe_that_has_nothing_to_change_says_so(service: str, browser: Browser) -> None:
@@ -82,5 +82,5 @@ async def test_recipe_that_has_nothing_to_change_says_so(service: str, browser: 
         await visitor.page.get_by_role("button", name="Recipes").click()
         await visitor.page.get_by_role("button", name="Slow down", exact=True).click()
         await expect(visitor.page.locator("#advice-said")).to_contain_text("have a Crawl-delay already")
-        assert await visitor.page.locator("#other").input_value() == ""
+        assert await visitor.value("other") == ""
         assert await violations(visitor) == []

@@ -69,7 +69,8 @@ async def test_override_decides_in_the_view_of_the_service(service: Open, browse
             "Override"
         ] == f"closed ({origin.url}) blocks everything in its scope. on request"
         await visitor.choose(1, 1)
-        await expect(visitor.page.locator("#lines .is-decides")).to_have_attribute("data-line", "2")
+        await expect(visitor.page.locator("#editor .is-decides")).to_be_visible()
+        assert await visitor.lines(".is-decides") == [2]
         assert await visitor.text(".now-sentence") == "Now, at 10:00 UTC: one page every 7 s"
         facts = await _facts(visitor)
         assert facts["Crawl rate now"] == "one page every 7 s (crawl-delay of line 3)"
@@ -101,7 +102,7 @@ async def test_defers_and_blocked_addresses_are_explained(service: Open, browser
         facts = await _facts(visitor)
         assert facts["Try again"].startswith("in ")
         assert facts["Last fetch"].startswith("failed: the server answered with an error; failing since 21 Nov 2026")
-        await expect(visitor.page.locator("#lines")).to_have_text(
+        await expect(visitor.page.locator("#listing-facts")).to_have_text(
             "There is no file. Paste one to test what it would say."
         )
         await visitor.choose(2, 0)
@@ -150,11 +151,13 @@ async def test_changed_urls_are_not_fetched_while_typed(service: Open, browser: 
         await _ask_service(visitor, urls=f"{origin.url}/x")
         await expect(visitor.page.locator("#listing-facts")).to_contain_text("3 lines")
         asked = len(visitor.asked)
-        await visitor.page.locator("#urls").fill("https://unfinished.exam")
+        await visitor.write("urls", "https://unfinished.exam")
         await expect(visitor.page.locator("#stale-why")).to_have_text("The question has changed.")
         assert len(visitor.asked) == asked
-        await visitor.page.locator("#robots").fill("User-agent: *\nDisallow: /\n")
-        await expect(visitor.page.get_by_label("this text")).to_be_checked()
+        # The copy cannot be changed; the text that is tested can.
+        await expect(visitor.page.get_by_role("textbox", name="The service's copy of robots.txt")).to_be_visible()
+        await visitor.page.get_by_label("this text").check()
+        await visitor.write("robots", "User-agent: *\nDisallow: /\n")
         await expect(visitor.page.locator("#summary")).to_contain_text("4 blocked")
 
 

@@ -119,23 +119,23 @@ async def test_advice_of_a_warning_is_applied_and_undone(service: str, browser: 
         await visitor.open()
         await visitor.ask(robots=WRONG, agents="ExampleBot", urls="/basket/1\n/search")
         assert await visitor.cells() == [["Blocked, line 2"], ["Allowed, no rule"]]
-        field, lines = visitor.page.locator("#robots"), visitor.page.locator("#lines")
+        lines = visitor.page.locator("#editor")
         await lines.get_by_role("button", name="Fix it: line 4, write Disallow: /search").click()
         applied = WRONG.replace("Disallow: search", "Disallow: /search")
-        assert await field.input_value() == applied
+        assert await visitor.value("robots") == applied
         assert "Line 4 has changed: Disallow: /search" in await visitor.text("#advice-said")
-        await expect(lines).to_be_focused()
+        await expect(visitor.page.locator("#robots")).to_be_focused()
         await expect(visitor.page.locator("#table .verdict").last).to_have_text("✕Blocked")
         await lines.get_by_role("button", name="Fix it: line 2").click()
-        assert await field.input_value() == applied.replace("Dissalow", "Disallow")
+        assert await visitor.value("robots") == applied.replace("Dissalow", "Disallow")
         await visitor.page.locator("#advice-said").get_by_role("button", name="Undo").click()
-        assert await field.input_value() == applied
+        assert await visitor.value("robots") == applied
         # One undo takes back fixes and what was typed before.
         await visitor.page.keyboard.press("Control+z")
-        await expect(field).to_have_value(WRONG)
+        await visitor.holds("robots", WRONG)
         assert await visitor.text("#advice-said") == ""
         await expect(visitor.page.locator("#stale")).to_be_hidden()
-        await field.fill("User-agent: *\n")
+        await visitor.write("robots", "User-agent: *\n")
         await expect(lines.locator("[data-advice]")).to_have_count(0)
 
 
@@ -144,18 +144,18 @@ async def test_advice_of_several_lines_is_applied_in_both_versions(service: str,
         await visitor.open()
         await visitor.page.locator("#compare").click()
         await visitor.ask(robots="User-agent: *\nAllow: /\n", other="User-agent: ABot, BBot # two\nDisallow: /\n")
-        fix = visitor.page.locator("#lines .instead")
+        fix = visitor.page.locator("#editor .instead")
         assert (await fix.inner_text()).split("\n") == ["User-agent: ABot", "User-agent: BBot"]
         name = "Fix it: line 1, write User-agent: ABot, and below it User-agent: BBot"
-        assert await visitor.page.locator("#lines [data-advice]").first.get_attribute("aria-label") == name
+        assert await visitor.page.locator("#editor [data-advice]").first.get_attribute("aria-label") == name
         assert "U+000A" not in await visitor.text("main")
-        await visitor.page.locator("#lines [data-advice]").first.click()
+        await visitor.page.locator("#editor [data-advice]").first.click()
         assert (
             await visitor.text("#advice-said") == f"{name.replace('Fix it: line 1, write', 'Line 1 has changed:')} Undo"
         )
-        written = await visitor.page.locator("#other").input_value()
+        written = await visitor.value("other")
         assert written == "User-agent: ABot\nUser-agent: BBot # two\nDisallow: /\n"
-        assert await visitor.page.locator("#robots").input_value() == "User-agent: *\nAllow: /\n"
+        assert await visitor.value("robots") == "User-agent: *\nAllow: /\n"
 
 
 async def test_misspelt_crawlers_and_a_signal_at_the_end_are_told(service: str, browser: Browser) -> None:
@@ -167,10 +167,10 @@ async def test_misspelt_crawlers_and_a_signal_at_the_end_are_told(service: str, 
         assert said == "line 2 No crawler GPT-Bot is known. Ask for GPTBot if that is meant."
         assert "line 2 No crawler ClaudeBots is known" in await visitor.text("#urls-said")
         assert await visitor.page.locator("#agents[aria-invalid], #urls[aria-invalid]").count() == 0
-        warnings = await visitor.page.locator("#lines .warning").all_inner_texts()
+        warnings = await visitor.page.locator("#editor .warning").all_inner_texts()
         assert "'User-agent: Googlebot'" in warnings[0]
         assert "binds only 'ABot'" in warnings[1]
-        await visitor.page.locator("#lines [data-advice]").click()
+        await visitor.page.locator("#editor [data-advice]").click()
         await expect(visitor.page.locator("#table .verdict").first).to_have_text("✕Blocked")
 
 
@@ -179,12 +179,18 @@ async def test_advice_is_not_applied_to_another_text(service: str, browser: Brow
         await visitor.open()
         await visitor.ask(robots=WRONG, agents="ExampleBot", urls="/basket/1")
         await visitor.page.route("**/v1/test", lambda route: route.abort())
-        changed = "# new\n" + WRONG
-        await visitor.page.locator("#robots").fill(changed)
-        await visitor.page.keyboard.press("Escape")
-        await visitor.page.locator("#lines [data-advice]").first.click()
+        await visitor.page.locator("#robots").press("Control+Home")
+        await visitor.page.keyboard.type("# new\n")
+        await visitor.page.keyboard.press("ArrowDown")
+        await visitor.page.keyboard.type("x")
+        changed = "# new\n" + WRONG.replace("Dissalow", "xDissalow")
+        assert await visitor.value("robots") == changed
+        await visitor.page.locator("#editor [data-advice]").first.click()
         assert await visitor.text("#advice-said") == "The text has changed since this test: test again."
-        assert await visitor.page.locator("#robots").input_value() == changed
+        assert await visitor.value("robots") == changed
+        # A line that has only moved takes its advice along.
+        await visitor.page.locator("#editor [data-advice]").last.click()
+        assert await visitor.value("robots") == changed.replace("Disallow: search", "Disallow: /search")
         visitor.troubles.clear()  # the aborted requests
 
 

@@ -20,8 +20,8 @@ Act = Callable[[Visitor, AsyncExitStack], Awaitable[None]]
 
 
 async def empty(visitor: Visitor, stack: AsyncExitStack) -> None:
-    await visitor.page.locator("#robots").evaluate("field => field.focus()")
-    await visitor.page.locator("#robots").fill("")
+    await visitor.page.locator("#robots").focus()
+    await visitor.write("robots", "")
 
 
 async def many(visitor: Visitor, stack: AsyncExitStack) -> None:
@@ -35,7 +35,7 @@ async def many(visitor: Visitor, stack: AsyncExitStack) -> None:
 async def compared(visitor: Visitor, stack: AsyncExitStack) -> None:
     await many(visitor, stack)
     await visitor.page.locator("#compare").click()
-    await visitor.page.locator("#other").fill("User-agent: GPTBot\nDisallow: /private/\n")
+    await visitor.write("other", "User-agent: GPTBot\nDisallow: /private/\n")
 
 
 async def recipe(visitor: Visitor, stack: AsyncExitStack) -> None:

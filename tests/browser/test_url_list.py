@@ -8,7 +8,7 @@ import io
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.browser.tester import PASTE, visiting
+from tests.browser.tester import visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -43,26 +43,26 @@ REFUSED = {
 async def test_lists_and_sitemaps_are_tested(service: str, browser: Browser) -> None:
     async with visiting(browser, service) as visitor:
         await visitor.open()
-        field, chooser, said = (visitor.page.locator(name) for name in ("#urls", "#url-list", "#urls-said"))
+        chooser, said = (visitor.page.locator(name) for name in ("#url-list", "#urls-said"))
 
         async def give(name: str, data: bytes) -> None:
             await chooser.set_input_files({"name": name, "mimeType": "text/plain", "buffer": data})
 
-        first = await field.input_value()
+        first = await visitor.value("urls")
         for name, (data, sentence) in REFUSED.items():
             await give(name, data)
             await expect(said).to_contain_text(sentence)
-            assert await field.input_value() == first
+            assert await visitor.value("urls") == first
         for name, data in (("pages.xml", PAGES.encode()), ("pages.xml.gz", gzip.compress(PAGES.encode()))):
             await give(name, data)
-            await expect(field).to_have_value(LINES)
+            await visitor.holds("urls", LINES)
             assert await visitor.text("#urls-said") == ""
-            await visitor.page.locator(".line-numbers + p").get_by_role("button", name="Undo").first.click()
-            await expect(field).to_have_value(first)
+            await visitor.page.locator("#urls-back").click()
+            await visitor.holds("urls", first)
         await give("list.txt", b"\xef\xbb\xbf/a\r\n\r\n/b\r\n")
-        await expect(field).to_have_value("/a\n/b")
-        await field.evaluate(PASTE, PAGES)
-        await expect(field).to_have_value(LINES)
+        await visitor.holds("urls", "/a\n/b")
+        await visitor.write("urls", PAGES)
+        await visitor.holds("urls", LINES)
         await visitor.ask(robots=ROBOTS, agents="ExampleBot\nOpenBot")
         async with visitor.page.expect_download() as downloading:
             await visitor.page.locator("#download-blocked").click()

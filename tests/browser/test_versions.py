@@ -96,14 +96,14 @@ async def test_earlier_version_is_compared_with_the_file(service: Keyed, browser
             ["Allowed, no rule"],
         ]
         assert "Since the earlier version, 2 of them have changed." in await visitor.text("#summary")
-        assert await visitor.page.locator("#other").input_value() == OLD
+        assert await visitor.value("other") == OLD
         assert await visitor.text("#changes-title") == "From the version of 20 Nov 2026, 10:00 UTC to the file"
         assert await visitor.text("#changes-facts") == "2 lines removed, 7 added"
         assert await visitor.text("#diff .gone") == "2 − removed: Disallow: /old/"
         await visitor.choose(0, 0)
         await visitor.page.get_by_label("earlier version", exact=True).check()
         assert await visitor.lines(".is-decides.disallow") == [2]
-        await visitor.page.locator("#other").fill("User-agent: *\n")
+        await visitor.write("other", "User-agent: *\n")
         assert await visitor.page.locator(".versions [aria-pressed=true]").count() == 0
         await visitor.page.locator("#test").click()
         await expect(visitor.page.locator("#changes-title")).to_have_text("From the file to your version")
@@ -174,12 +174,12 @@ async def test_version_without_a_file_has_no_line_diff(service: Keyed, browser: 
 async def test_deleted_file_can_be_tested_as_it_was(service: Keyed, browser: Browser) -> None:
     async with looking(browser, service, text(200, OLD), text(404)) as (visitor, site):
         await expect(visitor.page.locator("#site-said")).to_contain_text("status 404")
-        await visitor.page.locator("#urls").fill(f"{site}/old/page")
-        await visitor.page.locator("#agents").fill("ExampleBot")
+        await visitor.write("urls", f"{site}/old/page")
+        await visitor.write("agents", "ExampleBot")
         await _open(visitor)
         assert await visitor.text("#versions-said") == "Choose a version to test it."
         await _choose(visitor, 0)
-        assert await visitor.page.locator("#robots").input_value() == OLD
+        assert await visitor.value("robots") == OLD
         assert await visitor.cells() == [["Blocked, line 2"]]
         assert (await _summary_rows(visitor))[
             1
@@ -197,7 +197,7 @@ async def test_another_site_resets_the_versions(service: Keyed, browser: Browser
         await expect(visitor.page.locator("#site-said")).to_contain_text(other.url)
         await expect(visitor.page.locator("#changes")).to_be_hidden()
         assert await visitor.page.locator("#diff-summary").is_hidden()
-        assert await visitor.page.locator("#other").input_value() == ""
+        assert await visitor.value("other") == ""
         await _open(visitor)
         assert await visitor.text("#versions-said") == "No earlier version is known."
         assert await visitor.page.locator(".versions button").count() == 0
@@ -268,7 +268,7 @@ async def test_hostile_text_in_a_version_is_shown_as_text(service: Keyed, browse
     async with looking(browser, service, text(200, hostile), text(200, OLD)) as (visitor, _):
         await _open(visitor)
         await _choose(visitor, 0)
-        assert await visitor.evaluate("document.querySelectorAll('main img, main svg, main script').length") == 0
+        assert await visitor.evaluate("document.querySelectorAll('main img[src], main svg, main script').length") == 0
         assert await visitor.evaluate("window.pwned === undefined")
         rows = await _summary_rows(visitor)
         assert "− rule removed, line 3 Disallow: /<script>window.pwned = 1</script>" in rows
@@ -354,7 +354,7 @@ async def _listed(visitor: Visitor) -> list[str]:
 
 async def _summary_rows(visitor: Visitor) -> list[str]:
     """The rows of gained and lost paths."""
-    rows = visitor.page.locator("#diff-summary .lines > div > *")
+    rows = visitor.page.locator("#diff-summary .lines > *")
     return [" ".join(it.split()) for it in await rows.all_inner_texts()]
 
 

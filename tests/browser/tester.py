@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -61,19 +62,42 @@ AXE = {"rules": {"target-size": {"enabled": True}, "label-content-name-mismatch"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 """By how many pixels the page is wider than the window."""
 
-# A paste over the whole content of a field, which the browser handles unless the page does.
-PASTE = """(field, text) => {
-    field.setSelectionRange(0, field.value.length);
+# The view of CodeMirror around an element.
+VIEW = """const { EditorView } = await import(new URL("web/codemirror.js", document.baseURI));
+    const viewAt = (element) => EditorView.findFromDOM(element.closest(".cm-editor"));"""
+
+# A paste over the whole content of a text.
+PASTE = f"""async (field, text) => {{
+    {VIEW}
+    viewAt(field).dispatch({{ selection: {{ anchor: 0, head: viewAt(field).state.doc.length }} }});
     const clipboardData = new DataTransfer();
     clipboardData.setData("text/plain", text);
-    const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
-    if (!field.dispatchEvent(paste)) return;
-    field.value = text;
-    field.dispatchEvent(new InputEvent("input", { bubbles: true }));
-}"""
+    field.dispatchEvent(new ClipboardEvent("paste", {{ clipboardData, bubbles: true, cancelable: true }}));
+}}"""
 
-PASTE_ALL = f"""fields => {{
-    for (const [id, text] of Object.entries(fields)) ({PASTE})(document.getElementById(id), text);
+# Show the version of the file of that id, and paste over texts.
+PASTE_ALL = f"""async (fields) => {{
+    for (const [id, text] of Object.entries(fields)) {{
+        const at = ["robots", "other"].indexOf(id);
+        if (at >= 0) document.querySelector(`input[name=side][value="${{at}}"]`).click();
+        await ({PASTE})(document.getElementById(id), text);
+    }}
+}}"""
+
+# The text in the field of an id, also that of the version of the file that is not shown.
+VALUE = f"""async (id) => {{
+    {VIEW}
+    const field = document.getElementById(id);
+    if (field !== null) return field.value ?? viewAt(field).state.doc.toString();
+    const shown = document.querySelector("#robots, #other");
+    return viewAt(shown).state.values.find((it) => it?.hidden !== undefined).hidden.toString();
+}}"""
+
+# The numbers of lines of the file.
+NUMBERS = f"""async (selector) => {{
+    {VIEW}
+    const numberOf = (view, line) => view.state.doc.lineAt(view.posAtDOM(line)).number;
+    return [...document.querySelectorAll(`#editor .cm-line${{selector}}`)].map((it) => numberOf(viewAt(it), it));
 }}"""
 
 # Text with too little contrast to its background (WCAG 2.2, 1.4.3), and the lightness of the page.
@@ -173,6 +197,7 @@ class Visitor:
     async def unfold(self) -> None:
         """Wait for verdicts, and open all that is folded at first: the question, and how a verdict was decided."""
         await expect(self.page.locator("#table button").first).to_be_visible()
+        await expect(self.page.locator("#editor .cm-content").first).to_be_attached()
         for name in ("ask-urls", "ask-agents", "ask-more"):
             if await self.page.locator(f"#{name}").is_hidden():
                 await self.page.locator(f"[data-opens={name}]").click()
@@ -198,8 +223,7 @@ class Visitor:
 
     async def lines(self, selector: str) -> list[int]:
         """The numbers of the file's lines with this mark."""
-        script = "selector => [...document.querySelectorAll(`#lines ${selector}`)].map(it => Number(it.dataset.line))"
-        found: list[int] = await self.evaluate(script, selector)
+        found: list[int] = await self.evaluate(NUMBERS, selector)
         return found
 
     async def ask(self, **fields: str) -> None:
@@ -210,6 +234,25 @@ class Visitor:
             await self.page.locator("#test").click()
         await expect(self.page.locator("#verdicts")).not_to_have_attribute("aria-busy", "true")
         await expect(self.page.locator("#stale")).to_be_hidden()
+
+    async def write(self, name: str, text: str) -> None:
+        """Paste over the whole text in the field of that id."""
+        await expect(self.page.locator("#editor .cm-content").first).to_be_attached()
+        await self.evaluate(PASTE_ALL, {name: text})
+
+    async def value(self, name: str) -> str:
+        """The text in the field of that id."""
+        text: str = await self.evaluate(VALUE, name)
+        return text
+
+    async def holds(self, name: str, text: str | re.Pattern[str]) -> None:
+        """Wait until that, or a match of that, is the text in the field of that id."""
+        holds = text.search if isinstance(text, re.Pattern) else text.__eq__
+        for _ in range(400):
+            if holds(await self.value(name)):
+                return
+            await asyncio.sleep(0.05)
+        assert holds(await self.value(name)), await self.value(name)
 
     async def choose(self, page: int, column: int) -> None:
         """Choose the verdict in that row and column, counted from 0."""

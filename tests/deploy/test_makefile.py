@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text()
-OTHERS = {"help", "clean", "again", "test-newest"}
+OTHERS = {"help", "clean", "again", "codemirror", "test-newest"}
 """Targets that run no Python, or look for one themselves."""
 
 OLD_PYTHON = """#!/bin/sh

@@ -22,6 +22,7 @@ async def take(path: Path, store_url: str) -> None:
     ):
         await visitor.page.goto(url)
         await expect(visitor.page.locator("#table > thead")).to_contain_text("AI training")
+        await expect(visitor.page.locator("#editor .is-decides")).to_be_visible()
         await visitor.page.screenshot(path=path, animations="disabled")
 
 

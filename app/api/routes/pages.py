@@ -26,7 +26,7 @@ SWAGGER_UI = Path(str(files("fastapi_offline") / "static"))
 
 PAGE, DOCS = "index.html", "docs.html"
 
-FILES = frozenset({"docs.js", "icon.svg", "style.css"})
+FILES = frozenset({"codemirror.js", "docs.js", "icon.svg", "style.css"})
 """What pages load from app/web as it is."""
 
 SCRIPTS = {name: page_script(WEB / main).encode() for name, main in (("first.js", "first.js"), ("page.js", "main.js"))}
