@@ -45,7 +45,7 @@ RUN /build/venv/bin/pip install --quiet --require-hashes --only-binary :all: --n
     && find /srv/lib -type d -name tests -prune -exec rm -rf {} + \
     && find /srv/lib -type f \( -name "*.pyi" -o -name "*.h" -o -name "*.a" \) -delete
 COPY app /srv/app
-COPY LICENSE deploy/image/health.py deploy/image/ask.py /srv/
+COPY LICENSE openapi.json deploy/image/health.py deploy/image/ask.py /srv/
 # Compiled now, because the root file system is read-only at run time; with unchecked hashes, so that copies with new time
 # stamps do not make the files stale.
 ARG REVISION=unknown

@@ -63,7 +63,7 @@ docs: build/tools/.installed ## the documentation as a site, in build/docs/html;
 # Each file is replaced when it is complete, so that a command that fails leaves the one that was there.
 generate: $(VENV)/.dev ## the OpenAPI document, and the README of the chart
 	@mkdir -p build
-	PYTHONPATH=. $(BIN)/python -m tests.api.openapi > build/generated && mv build/generated app/web/openapi.json
+	PYTHONPATH=. $(BIN)/python -m tests.api.openapi > build/generated && mv build/generated openapi.json
 	PYTHONPATH=. $(BIN)/python -m tests.deploy.chart_readme > build/generated && mv build/generated deploy/helm/robots-decisions/README.md
 
 codemirror: deploy/codemirror/node_modules/.package-lock.json ## app/web/codemirror.js, from the packages in deploy/codemirror/package-lock.json

@@ -13,14 +13,16 @@ IMPORT_PATH = f"{SERVER}._import_path"
 """Where a wheel has `app`, whose name a crawler's own package may have (docs/contributing.md)."""
 
 
-class NameRevision(build_py):
-    """build_py that writes down which commit a wheel is made of."""
+class CopyApp(build_py):
+    """build_py that adds the OpenAPI document, and which commit a wheel is made of."""
 
     def run(self) -> None:
         """Copy the modules, and write REVISION beside those of `app`."""
         super().run()
+        import_path = Path(self.build_lib, *IMPORT_PATH.split("."))
+        shutil.copy("openapi.json", import_path)
         revision = runpy.run_path("app/observability/revision.py")["REVISION"]
-        Path(self.build_lib, *IMPORT_PATH.split("."), "app", "REVISION").write_text(f"{revision}\n")
+        Path(import_path, "app", "REVISION").write_text(f"{revision}\n")
 
 
 class BuildApart(build):
@@ -37,5 +39,5 @@ setup(
     packages=[SERVER, *(f"{IMPORT_PATH}.{name}" for name in find_packages(include=["app", "app.*"]))],
     package_dir={SERVER: f"deploy/wheel/{SERVER}", f"{IMPORT_PATH}.app": "app"},
     package_data={f"{IMPORT_PATH}.app": ["cache/dictionaries/*.dict", "*/*.lua", "web/*"]},
-    cmdclass={"build": BuildApart, "build_py": NameRevision},
+    cmdclass={"build": BuildApart, "build_py": CopyApp},
 )

@@ -18,7 +18,6 @@ CHANGELOG = "CHANGELOG.md"
 FILES = (
     "Dockerfile",
     "app/__init__.py",
-    "app/web/openapi.json",
     "clients/java/README.md",
     "clients/java/pom.xml",
     "clients/javascript/package-lock.json",
@@ -31,6 +30,7 @@ FILES = (
     "docs/how-to/java.md",
     "docs/how-to/kubernetes.md",
     "pyproject.toml",
+    "openapi.json",
 )
 """The files that have the version."""
 

@@ -9,7 +9,7 @@ from tests.glossary import DOCS, ROOT, rows
 
 
 def test_every_field_of_the_api_is_defined() -> None:
-    schemas = json.loads((ROOT / "app/web/openapi.json").read_text())["components"]["schemas"]
+    schemas = json.loads((ROOT / "openapi.json").read_text())["components"]["schemas"]
     assert set(rows("reference/fields.md")) == {
         name for schema in schemas.values() for name in schema.get("properties", ())
     }

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from app.api.routes.pages import WEB
+from app.api.routes.pages import OPENAPI_FILE
 from app.cli.exit_codes import Parser
 
 
@@ -14,5 +14,5 @@ def add(parser: Parser) -> None:
 
 def run(_arguments: argparse.Namespace) -> int:
     """Print the document."""
-    sys.stdout.write((WEB / "openapi.json").read_text(encoding="utf-8"))
+    sys.stdout.write(OPENAPI_FILE.read_text(encoding="utf-8"))
     return 0

@@ -4,4 +4,4 @@ import json
 from pathlib import Path
 from typing import Any
 
-DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "app/web/openapi.json").read_text(encoding="utf-8"))
+DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "openapi.json").read_text(encoding="utf-8"))

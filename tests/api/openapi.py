@@ -1,6 +1,6 @@
 """The OpenAPI document: FastAPI's description of the routes, with formats, security, problems and examples added.
 
-`python -m tests.api.openapi` prints it. The service serves it as it is in app/web/openapi.json.
+`python -m tests.api.openapi` prints it. The service serves it as it is in openapi.json.
 """
 
 import json

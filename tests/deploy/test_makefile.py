@@ -74,4 +74,4 @@ def test_generated_files_are_replaced_when_they_are_complete() -> None:
     recipe = re.search(r"^generate:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
     assert recipe is not None
     written = re.findall(r"> (\S+)(?: && mv \1 (\S+))?", recipe[1])
-    assert [after for _, after in written] == ["app/web/openapi.json", "deploy/helm/robots-decisions/README.md"]
+    assert [after for _, after in written] == ["openapi.json", "deploy/helm/robots-decisions/README.md"]

@@ -14,7 +14,7 @@ _BEFORE, _AFTER = "Search.setIndex(", ")"
 def missing(html: Path) -> set[str]:
     """The statuses of errors that the search does not find."""
     index = (html / "searchindex.js").read_text().removeprefix(_BEFORE).removesuffix(_AFTER)
-    paths = json.loads((ROOT / "app/web/openapi.json").read_text())["paths"]
+    paths = json.loads((ROOT / "openapi.json").read_text())["paths"]
     statuses = {status for path in paths.values() for operation in path.values() for status in operation["responses"]}
     assert "503" in statuses
     return {status for status in statuses if status >= "400"} - set(json.loads(index)["indexentries"])

@@ -117,7 +117,7 @@ def test_every_dialect_is_in_the_reference() -> None:
 
 
 def test_every_route_parameter_and_problem_is_in_the_reference() -> None:
-    document = json.loads((ROOT / "app/web/openapi.json").read_text())
+    document = json.loads((ROOT / "openapi.json").read_text())
     routes = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
     named = set(first_cells("http-api.md"))
     assert {name for name in named if name.split()[0] in {"GET", "POST", "PUT", "DELETE"}} - {"GET /"} == routes

@@ -82,7 +82,7 @@ async def ask(service: Service, asked: set[str], operation: str, **request: Any)
 
 
 def operations() -> set[str]:
-    document = json.loads((ROOT / "app/web/openapi.json").read_text())
+    document = json.loads((ROOT / "openapi.json").read_text())
     return {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
 
 

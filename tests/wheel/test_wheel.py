@@ -74,7 +74,7 @@ async def test_wheel_serves_beside_a_crawler_without_a_compiler(tmp_path: Path) 
     wheel, _ = wheels
     assert wheel.name.endswith("-py3-none-any.whl")
     files = zipfile.ZipFile(wheel).namelist()
-    listed = run("git", "ls-files", "app").splitlines()
+    listed = run("git", "ls-files", "app", "openapi.json").splitlines()
     assert {f"robots_decisions_server/_import_path/{name}" for name in listed} - set(files) == set()
     names = {name.partition("/")[0] for name in files}
     assert names == {"robots_decisions_server", f"robots_decisions_server-{__version__}.dist-info"}

@@ -32,7 +32,8 @@ FILES = frozenset({"codemirror.js", "docs.js", "icon.svg", "style.css"})
 SCRIPTS = {name: page_script(WEB / main).encode() for name, main in (("first.js", "first.js"), ("page.js", "main.js"))}
 """What the tester page loads: a module of app/web, with those that it imports."""
 
-DOCUMENT = "openapi.json"
+OPENAPI_FILE = Path(__file__).parents[3] / "openapi.json"
+"""The OpenAPI document, beside `app` in a clone, a wheel and the image."""
 
 SWAGGER_UI_FILES = frozenset({"swagger-ui.css", "swagger-ui-bundle.js"})
 
@@ -71,7 +72,7 @@ HEADERS = {
 }
 
 _files, _swagger_ui = StaticFiles(directory=WEB), StaticFiles(directory=SWAGGER_UI)
-_contents = {**SCRIPTS, DOCUMENT: (WEB / DOCUMENT).read_bytes()}
+_contents = {**SCRIPTS, OPENAPI_FILE.name: OPENAPI_FILE.read_bytes()}
 _tags = {name: f'"{sha256(content).hexdigest()[:32]}"' for name, content in _contents.items()}
 
 
@@ -91,7 +92,7 @@ async def docs(request: Request) -> Response:
 
 async def openapi(request: Request) -> Response:
     """The OpenAPI document."""
-    return await _serve(DOCUMENT, request)
+    return await _serve(OPENAPI_FILE.name, request)
 
 
 async def asset(request: Request) -> Response:
