@@ -15,7 +15,9 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import accumulate, chain, islice
 from os import PathLike
 from threading import Lock
@@ -25,13 +27,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from robots_core.file import Decision, File, decision, dialect_of, outcome, read
+from robots_core.file import Decision, File, decision, dialect_named, dialect_of, outcome, read
 from robots_core.origin import BadUrl, Origin, read_target
 from robots_core.outcomes import BadOutcome
 from robots_core.purposes.policy import read_purposes
 from robots_core.robots._native.batches import first_of_each, split
 from robots_core.robots._native.matching import Matcher
-from robots_core.robots.agents import STAR, Agent, BadAgent, agent_of, known_agents, read_agent
+from robots_core.robots.agents import Agent, BadAgent, agent_of, known_agents, read_agent
 from robots_core.robots.dialects.dialect import Dialect
 from robots_core.robots.rates import Rate
 from robots_core.robots.robots_txt import ROBOTS_PATH, AgentRules
@@ -86,23 +88,24 @@ FORM: Final = b"robots_core.bundle"
 """The key of a bundle's metadata that has the version of its form, which is 1."""
 
 KEEP_BYTES: Final = 1 << 30
-"""Bytes of the parsed files that a bundle keeps, as RobotsTxt.size estimates them; they take less."""
+"""Bytes of the parsed files that a bundle keeps, with what was found in them for agents (RobotsTxt.memory)."""
 
-GROUP_BYTES: Final = 1 << 26
+GROUP_BYTES: Final = 1 << 25
 """Bytes of row groups of a file that stay in memory, at most, but for the last one that was read."""
 
-ROWS: Final = 1_000_000
+ROWS: Final = 500_000
 """Rows that are decided together, by default: a file is read at most once for them."""
 
 URL_BYTES: Final = 1 << 29
 """Bytes of the URLs that are decided together, at most, but for a single one: Arrow's offsets have 32 bits."""
 
-_FILE_BYTES: Final = 1500  # of a file that is kept, and of each group that decided by it, beside RobotsTxt.size
+_FILE_BYTES: Final = 900  # of a file that is kept, beside RobotsTxt.memory
+_GROUP_BYTES: Final = 400  # of each group that decides by it
+_AGENT_BYTES: Final = 60  # of each agent whose group was found
 _SLICE_BYTES: Final = 1 << 25  # of the files that are parsed for a slice, about; they last as long as it
 _SLICE_PAIRS: Final = 65_536
 _AGENTS: Final = 4096  # distinct texts of agents between two clearings
 _BEGINNINGS: Final = 200_000  # distinct beginnings of URLs between two clearings
-_ANSWERS: Final = 20  # answers that are remembered for a group
 _FAR: Final = 1 << 32
 _ROBOTS_TXT: Final = -3
 _LOWEST: Final = 8  # more than a number of first_of_each is below 0
@@ -122,21 +125,32 @@ class MissingOrigins(LookupError):
     """A batch has origins that the bundle lacks; the message names some."""
 
 
-class _Options(NamedTuple):
-    """The arguments of `decide` that are the same for all rows."""
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """The arguments of `decide` that are the same for all rows. Raises as `decide` does."""
 
-    dialect: str | None
-    purposes: tuple[str, ...]
-    at: datetime
-    profile: str | None
-    forbidden: bool
-    agents: AgentRows | None
+    dialect: str | None = None
+    purpose: str | Sequence[str] = ()
+    at: datetime | None = None
+    profile: str | None = None
+    forbidden: bool = False
+    agents: AgentRows | None = None
+    missing: str = field(default="defer", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("defer", "error"):
+            raise ValueError(f"missing is 'defer' or 'error', not {self.missing!r}")
+        if self.dialect is not None:
+            dialect_named(self.dialect)
+        purposes = (self.purpose,) if isinstance(self.purpose, str) else self.purpose
+        object.__setattr__(self, "purpose", read_purposes(purposes))
+        for token, row in (self.agents or {}).items():
+            dialect_of(None, agent_of(token, row))
 
 
 class _Reader(NamedTuple):
-    """An agent by its number, the dialect in which it reads files, and the fetch profile whose files decide for it."""
+    """An agent, the dialect in which it reads files, and the fetch profile whose files decide for it."""
 
-    number: int
     agent: Agent
     dialect: Dialect
     profile: str | None
@@ -148,23 +162,29 @@ class _Kept:
     Agents that are bound by the groups of one token share it: `shared` has it by dialect, token, and Agent.star_delay.
     """
 
-    __slots__ = ("file", "groups", "shared", "size", "version")
+    __slots__ = ("counted", "file", "groups", "shared", "version")
 
     def __init__(self, file: File, version: str | None) -> None:
         self.file = file
         self.version = version
         self.groups: dict[int, _OfAgent] = {}
         self.shared: dict[tuple[str, str | None, bool], _OfAgent] = {}
-        self.size = _FILE_BYTES + (0 if file.robots is None else file.robots.size)
+        self.counted = 0  # bytes, when last looked at
+
+    @property
+    def memory(self) -> int:
+        """The bytes of memory that it takes now, about."""
+        found = _FILE_BYTES + _GROUP_BYTES * len(self.shared) + _AGENT_BYTES * len(self.groups)
+        return found + (0 if self.file.robots is None else self.file.robots.memory)
 
 
 class _OfAgent:
     """What decides for an agent, and those like it, on an origin.
 
-    That is one answer, or rules with the answers by their numbers, or each row.
+    That is one answer, or rules, or each row.
     """
 
-    __slots__ = ("agent", "answers", "constant", "file", "plain", "rate", "rules", "version", "with_query")
+    __slots__ = ("agent", "constant", "file", "plain", "rate", "rules", "version", "with_query")
 
     def __init__(
         self,
@@ -178,7 +198,6 @@ class _OfAgent:
         # Not `kept`, which has this: a cycle would keep the file until the collector runs.
         self.file = None if kept is None else kept.file
         self.version = None if kept is None else kept.version
-        self.answers: dict[int, _Row] = {}
         self.plain: Matcher | None = None
         self.with_query: Matcher | None = None
         if rules is not None:
@@ -321,7 +340,7 @@ class Bundle:
             self._warn()
         version = self._value("version", row)
         kept = self._kept[row] = _Kept(file, None if version is None else str(version))
-        self._grow(kept.size)
+        self._count(kept)
         return kept
 
     def _warn(self) -> None:
@@ -334,11 +353,16 @@ class Bundle:
             stacklevel=2,
         )
 
-    def _grow(self, size: int) -> None:
-        self._size += size
-        self.read_bytes += size
+    def _count(self, kept: _Kept) -> None:
+        """Count what a file takes now, and make room for it."""
+        self._grow(kept, kept.memory - kept.counted)
+
+    def _grow(self, kept: _Kept, grown: int) -> None:
+        kept.counted += grown
+        self._size += grown
+        self.read_bytes += grown
         while self._size > self.keep_bytes and len(self._kept) > 1:
-            self._size -= self._kept.popitem(last=False)[1].size
+            self._size -= self._kept.popitem(last=False)[1].counted
 
     def _forget(self) -> None:
         self._kept.clear()
@@ -347,6 +371,7 @@ class Bundle:
     def _forget_agents(self) -> None:
         for kept in self._kept.values():
             kept.groups.clear()
+            self._count(kept)
 
     def _decide(self, batches: Sequence[pa.RecordBatch], options: _Options) -> "list[_Answers]":
         with self._lock, _collector_paused():
@@ -408,45 +433,19 @@ def decide(
     bundle lacks is a defer with the reason `unknown_origin`; with "error", MissingOrigins is raised instead. Raises
     UnknownDialect and UnknownPurpose.
     """
-    answers = _answers(
-        batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]),
-        bundle,
-        dialect=dialect,
-        purpose=purpose,
-        at=at,
-        profile=profile,
-        forbidden=forbidden,
-        agents=agents,
-        missing=missing,
+    options = _Options(
+        dialect=dialect, purpose=purpose, at=at, profile=profile, forbidden=forbidden, agents=agents, missing=missing
     )
+    answers = _answers(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]), bundle, options)
     found = _rows_from(answers, 0, batch.num_rows).combine_chunks().to_batches()
     return found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
 
 
-def _answers(
-    table: pa.Table,
-    bundle: Bundle,
-    *,
-    dialect: str | None = None,
-    purpose: str | Sequence[str] = (),
-    at: datetime | None = None,
-    profile: str | None = None,
-    forbidden: bool = False,
-    agents: AgentRows | None = None,
-    missing: str = "defer",
-) -> "list[_Answers]":
+def _answers(table: pa.Table, bundle: Bundle, options: _Options) -> "list[_Answers]":
     """The answers to the rows of a table, in parts."""
-    if missing not in ("defer", "error"):
-        raise ValueError(f"missing is 'defer' or 'error', not {missing!r}")
-    if dialect is not None:
-        dialect_of(dialect, read_agent(STAR))
-    purposes = read_purposes((purpose,) if isinstance(purpose, str) else purpose)
-    for token, row in (agents or {}).items():
-        dialect_of(None, agent_of(token, row))
-    options = _Options(dialect, purposes, at or bundle.made_at, profile, forbidden, agents)
     parts = [part for some in _parts(table.select(["url", "agent"]), ROWS) for part in some.to_batches()]
     answers = bundle._decide(parts, options)
-    if missing == "error":
+    if options.missing == "error":
         names: set[str] = set()
         for part, its in zip(parts, answers, strict=True):
             is_missing = pc.equal(its.columns[_REASON], UNKNOWN_ORIGIN).take(its.numbers)
@@ -478,22 +477,23 @@ def decide_batches(
     parsed once for them. The first comes when so many were read. `options` are those of `decide`. A reader of pyarrow
     or DuckDB is such an iterable, and so is what Spark's mapInArrow gives.
     """
+    decided = partial(_decided, bundle=bundle, options=_Options(**options))
     waiting: list[pa.Table] = []
     for batch in batches:
         for part in _parts(pa.Table.from_batches([batch]), rows):
             together = [*waiting, part]
             if waiting and (sum(map(len, together)) > rows or sum(map(_url_bytes, together)) > URL_BYTES):
-                yield from _decided(waiting, bundle, options)
+                yield from decided(waiting)
                 waiting.clear()
             waiting.append(part)
-    yield from _decided(waiting, bundle, options)
+    yield from decided(waiting)
 
 
-def _decided(tables: Sequence[pa.Table], bundle: Bundle, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def _decided(tables: Sequence[pa.Table], bundle: Bundle, options: _Options) -> Iterator[pa.RecordBatch]:
     """The tables as batches, with their answers."""
     if not tables:
         return
-    answers = _answers(pa.concat_tables([it.select(["url", "agent"]) for it in tables]), bundle, **options)
+    answers = _answers(pa.concat_tables([it.select(["url", "agent"]) for it in tables]), bundle, options)
     begin = 0
     for table in tables:
         # Each batch has memory of its own, so that whoever keeps one does not keep the answers to all.
@@ -571,42 +571,43 @@ class _Decider:
 
     def __init__(self, bundle: Bundle, options: _Options) -> None:
         self.options = options
+        self._at = options.at or bundle.made_at
         self._bundle = bundle
         own = {token.lower(): agent_of(token, row) for token, row in (options.agents or {}).items()}
         self._known = {**known_agents(), **own}
         self._numbers: dict[str | None, int] = {}
-        self._agents: list[_Reader | None] = []
+        self._readers: dict[_Reader | None, int] = {}
         self._backwards = True
         self._forget_beginnings()
 
     def _forget_beginnings(self) -> None:
         self._seen: dict[bytes, int] = {}
-        self._origins: list[Origin | None] = []
         self._rows: dict[str | None, array[int]] = {}
 
     def decide(self, batch: pa.RecordBatch) -> _Answers:
         """The answers to a batch with at least one row."""
-        count, urls, names = batch.num_rows, _strings(batch, "url").fill_null(""), _encoded(batch, "agent")
+        count, urls, names = batch.num_rows, _strings(batch, "url"), _encoded(batch, "agent")
         if len(self._seen) > _BEGINNINGS:
             self._forget_beginnings()
         if len(self._numbers) + len(names.dictionary) > _AGENTS:
             self._numbers.clear()
-            self._agents.clear()
+            self._readers.clear()
             self._bundle._forget_agents()
         agents = pa.array([self._agent(name) for name in _texts(names.dictionary)], pa.int64())
         _, offsets, data = urls.buffers()
         data = data or b""
         codes, starts, ends = (pa.allocate_buffer(4 * count) for _ in range(3))
         split(data, offsets, urls.offset, count, self._seen, codes, starts, ends)
-        for beginning in islice(self._seen, len(self._origins), None):
-            self._origins.append(_origin(beginning.decode("utf-8", "replace")))
         beginnings = _ints(codes, count).cast(pa.int64())
-        pairs = pc.add(pc.multiply(beginnings, len(self._agents)), agents.take(names.indices)).dictionary_encode()
-        files = self._files_of(pairs.dictionary)
+        if urls.null_count:
+            beginnings = pc.if_else(urls.is_valid(), beginnings, -1)
+        pairs = pc.add(pc.multiply(beginnings, len(self._readers)), agents.take(names.indices)).dictionary_encode()
+        readers = list(self._readers)
+        files = self._files_of(pairs.dictionary, readers)
         order = self._in_order(files)
         places = pc.array_sort_indices(order).cast(pa.int32()).take(pairs.indices)  # in that order, of each row's pair
         paths = _PathsOfRows(data, _ints(starts, count), _ints(ends, count))
-        slices = self._slices(pairs.dictionary.take(order), files.take(order))
+        slices = self._slices(pairs.dictionary.take(order), files.take(order), readers)
         head = next(slices)
         rows: pa.Array | None = None  # in the order in which they are decided: as they are, in a single slice
         last = pa.array([count])  # behind the rows of each pair
@@ -623,8 +624,8 @@ class _Decider:
             found = paths.first_of_each(groups, which, begin)
             asked = None if rows is None else rows.slice(begin, end - begin)
             results, answers = self._answers(groups, which, found, urls, names, asked)
-            for column, values, field in zip(columns, zip(*answers, strict=True), SCHEMA, strict=True):
-                column.append(pa.array(values, field.type))
+            for column, values, its in zip(columns, zip(*answers, strict=True), SCHEMA, strict=True):
+                column.append(pa.array(values, its.type))
             picked.append(pc.add(results, known))
             known += len(answers)
             first += len(numbers)
@@ -634,13 +635,13 @@ class _Decider:
             taken = taken.take(pc.array_sort_indices(rows))
         return _Answers([pa.concat_arrays(column) for column in columns], taken)
 
-    def _files_of(self, pairs: pa.Array) -> pa.Array:
+    def _files_of(self, pairs: pa.Array, readers: Sequence[_Reader | None]) -> pa.Array:
         """The bundle's row for each pair, the number behind the last one for URLs that are read row by row."""
-        agents = len(self._agents)
-        profiles = {it.profile for it in self._agents if it is not None} or {None}
+        agents = len(readers)
+        profiles = {it.profile for it in readers if it is not None} or {None}
         columns = {profile: number for number, profile in enumerate(profiles)}
         rows = [_longs(self._rows_of(profile)) for profile in profiles]
-        column = pa.array([0 if it is None else columns[it.profile] for it in self._agents], pa.int64())
+        column = pa.array([0 if it is None else columns[it.profile] for it in readers], pa.int64())
         # A pair of no beginning, -1, divides to -1 only if it is rounded down.
         beginnings = pc.subtract(pc.divide(pc.add(pairs, agents), agents), 1)
         numbers = pc.subtract(pairs, pc.multiply(beginnings, agents))
@@ -650,7 +651,8 @@ class _Decider:
     def _rows_of(self, profile: str | None) -> "array[int]":
         """The bundle's row for each beginning of a URL from -1 on, under a profile; _NONE or _UNREAD without one."""
         rows = self._rows.setdefault(profile, array("q", [len(self._bundle)]))
-        for origin in islice(self._origins, len(rows) - 1, None):
+        for beginning in islice(self._seen, len(rows) - 1, None):
+            origin = _origin(beginning.decode("utf-8", "replace"))
             rows.append(_UNREAD if origin is None else self._bundle.row(origin.with_profile(profile)))
         return rows
 
@@ -664,15 +666,18 @@ class _Decider:
         ranks = pc.if_else(pc.equal(files, behind), behind, pc.negate(files)) if self._backwards else files
         return pc.array_sort_indices(ranks)
 
-    def _slices(self, pairs: pa.Array, files: pa.Array) -> Iterator[tuple[list[_OfAgent], list[int]]]:
+    def _slices(
+        self, pairs: pa.Array, files: pa.Array, readers: Sequence[_Reader | None]
+    ) -> Iterator[tuple[list[_OfAgent], list[int]]]:
         """Slices of the pairs: what decides in one, and for each pair the number of what decides for it."""
         groups: list[_OfAgent] = []
         numbers: list[int] = []
         known: dict[int, int] = {}
-        bundle, agents, behind = self._bundle, self._agents, len(self._bundle)
+        bundle, behind = self._bundle, len(self._bundle)
         read, last, kept = bundle.read_bytes, _NONE, None
         for pair, row in zip(_numbers(pairs), _numbers(files), strict=True):
-            reader = agents[pair % len(agents)]
+            agent = pair % len(readers)
+            reader = readers[agent]
             if row == behind:
                 group = _BY_ROW
             elif row == _UNREAD:
@@ -684,8 +689,7 @@ class _Decider:
             else:
                 if row != last or kept is None:
                     kept, last = bundle._file(row), row
-                found = kept.groups.get(reader.number)
-                group = self._shared(kept, reader) if found is None else found
+                group = kept.groups.get(agent) or self._shared(kept, agent, reader)
             number = known.setdefault(id(group), len(groups))
             if number == len(groups):
                 groups.append(group)
@@ -729,61 +733,56 @@ class _Decider:
         """The number of an agent."""
         number = self._numbers.get(name)
         if number is None:
-            number = self._numbers[name] = len(self._agents)
+            reader: _Reader | None = None
             try:
                 agent = read_agent(name or "", self._known)
             except BadAgent:
-                self._agents.append(None)
+                pass
             else:
                 profile = agent.profile if self.options.profile is None else self.options.profile
-                self._agents.append(_Reader(number, agent, dialect_of(self.options.dialect, agent), profile))
+                reader = _Reader(agent, dialect_of(self.options.dialect, agent), profile)
+            number = self._numbers[name] = self._readers.setdefault(reader, len(self._readers))
         return number
 
-    def _shared(self, kept: _Kept, reader: _Reader) -> _OfAgent:
-        """What decides for an agent by a file, from now on."""
-        _, agent, dialect, _ = reader
+    def _shared(self, kept: _Kept, number: int, reader: _Reader) -> _OfAgent:
+        """What decides for the agent of a number by a file, from now on."""
+        agent, dialect, _ = reader
         robots = kept.file.robots
         token = None if robots is None else robots.reading(dialect).token(agent)
         key = dialect.name, token, agent.star_delay
         group = kept.shared.get(key)
         if group is None:
             group = kept.shared[key] = self._new_group(kept, reader)
-            kept.size += _FILE_BYTES
-            self._bundle._grow(_FILE_BYTES)
-        kept.groups[reader.number] = group
+            self._bundle._count(kept)
+        kept.groups[number] = group
+        self._bundle._grow(kept, _AGENT_BYTES)
         return group
 
     def _new_group(self, kept: _Kept, reader: _Reader) -> _OfAgent:
-        _, agent, dialect, _ = reader
+        agent, dialect, _ = reader
         if kept.file.robots is not None:
             reading = kept.file.robots.reading(dialect)
             rules = reading.rules_of(agent)
             if rules is not None:
                 terms = reading.terms(rules.selection, agent)
-                if self.options.purposes and terms.usage is not None:
+                if self.options.purpose and terms.usage is not None:
                     return _BY_ROW  # statements about usage have paths of their own
-                return _OfAgent(None, kept, agent, rules, terms.rates.at(self.options.at).value)
+                return _OfAgent(None, kept, agent, rules, terms.rates.at(self._at).value)
         return _OfAgent(self._decided(kept.file, kept.version, agent, "/"), kept, agent)
 
     def _answer(self, group: _OfAgent, number: int) -> _Row | None:
         """The answer of a group by the number of a rule; None if it decides row by row."""
         if group.file is None or group.agent is None or (group.constant is not None and number != _ROBOTS_TXT):
             return group.constant
-        answer = group.answers.get(number)
-        if answer is None:
-            if number == _ROBOTS_TXT or group.rules is None:
-                answer = self._decided(group.file, group.version, group.agent, ROBOTS_PATH)
-            else:
-                answer = _written(decision(group.rules.verdict(number), group.rate), group.version)
-            if len(group.answers) >= _ANSWERS:
-                group.answers.clear()
-            group.answers[number] = answer
-        return answer
+        if number == _ROBOTS_TXT or group.rules is None:
+            return self._decided(group.file, group.version, group.agent, ROBOTS_PATH)
+        return _written(decision(group.rules.verdict(number), group.rate), group.version)
 
     def _each(self, urls: pa.Array, texts: pa.Array, names: pa.Array, answers: list[_Row]) -> pa.Array:
         """Decide rows one by one; their answers are added to `answers`, and the number of each is returned."""
         places: dict[_Row, int] = {}
-        found, agents = [], [self._agents[self._agent(text)] for text in _texts(texts)]
+        readers = list(self._readers)
+        found, agents = [], [readers[self._agent(text)] for text in _texts(texts)]
         for url, name in zip(_texts(urls), names.to_pylist(), strict=True):
             answer = self._one(url or "", agents[name])
             place = places.setdefault(answer, len(answers))
@@ -803,11 +802,13 @@ class _Decider:
         if row == _NONE:
             return _UNKNOWN
         kept = self._bundle._file(row)
-        return self._decided(kept.file, kept.version, reader.agent, target.path)
+        decided = self._decided(kept.file, kept.version, reader.agent, target.path)
+        self._bundle._count(kept)
+        return decided
 
     def _decided(self, file: File, version: str | None, agent: Agent, path: str) -> _Row:
-        dialect, purposes, at, _, forbidden, _ = self.options
-        found = file.decide(path, agent, dialect=dialect, purpose=purposes, at=at, forbidden=forbidden)
+        it = self.options
+        found = file.decide(path, agent, dialect=it.dialect, purpose=it.purpose, at=self._at, forbidden=it.forbidden)
         return _written(found, version)
 
 

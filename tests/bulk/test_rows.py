@@ -214,6 +214,15 @@ def test_nulls_are_answers() -> None:
     urls = pa.array([f"https://{host(0)}/"])
     found = decide(pa.record_batch([urls, pa.array([None], pa.string())], names=["url", "agent"]), Bundle(TABLE))
     assert found["reason"].to_pylist() == ["bad_agent"]
+    text = f"https://{host(0)}/".encode()
+    buffers = [
+        pa.py_buffer(b"\2"),
+        pa.array([0, len(text), 2 * len(text)], pa.int32()).buffers()[1],
+        pa.py_buffer(2 * text),
+    ]
+    urls = pa.Array.from_buffers(pa.string(), 2, buffers)  # the null has text behind it
+    found = decide(pa.record_batch([urls, pa.array(["A", "A"])], names=["url", "agent"]), Bundle(TABLE))
+    assert [reason == "bad_url" for reason in found["reason"].to_pylist()] == [True, False]
 
 
 def test_damaged_arrays_are_refused() -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from robots_core.robots.agents import read_agent
 from robots_core.robots.dialects import DIALECTS
@@ -20,6 +20,15 @@ from robots_core.robots.robots_txt import RobotsTxt
 Question: TypeAlias = tuple[str, str, list[str]]
 """A body, in which each character is a byte, a dialect, and agents."""
 
+
+class Cost(NamedTuple):
+    """A file's `size` and `memory`, and the bytes that it takes."""
+
+    size: int
+    memory: int
+    taken: int
+
+
 PATHS = ("/", "/a/aaaa?x:y", "/catalog/x/aaaa/" + "ab" * 50, "/catalog/x/aaaa/?" + "abcdefgh:" * 150)
 
 
@@ -27,8 +36,8 @@ class _MallInfo(ctypes.Structure):
     _fields_ = [(f"field_{number}", ctypes.c_size_t) for number in range(10)]
 
 
-def costs(questions: Sequence[Question]) -> list[tuple[int, int]]:
-    """For each file, judged for each agent: its `size`, and the bytes that it takes."""
+def costs(questions: Sequence[Question]) -> list[Cost]:
+    """What each file costs, judged for its agents."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.robots.memory"],
         input=json.dumps(questions),
@@ -38,7 +47,7 @@ def costs(questions: Sequence[Question]) -> list[tuple[int, int]]:
         cwd=Path(__file__).parent.parent.parent,
         env={**os.environ, "PYTHONMALLOC": "malloc"},
     )
-    return [(size, taken) for size, taken in json.loads(run.stdout)]
+    return [Cost(*numbers) for numbers in json.loads(run.stdout)]
 
 
 def in_use() -> int:
@@ -72,7 +81,7 @@ def main() -> None:
         keep(body, dialect, agents)
         before = in_use()
         robots = keep(body, dialect, agents)
-        found.append((robots.size, in_use() - before + len(body)))
+        found.append(Cost(robots.size, robots.memory, in_use() - before + len(body)))
         del robots
     json.dump(found, sys.stdout)
 

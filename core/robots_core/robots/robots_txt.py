@@ -34,6 +34,11 @@ VERDICTS_KEPT: Final = 50
 _FILE_BYTES, _LINE_BYTES, _GROUP_BYTES, _RULE_BYTES, _USAGE_BYTES = 5000, 16, 400, 150, 500
 _STATE_BYTES, _TOKEN_BYTES, _SET_BYTES = 20, 4, 8
 
+# What a file takes now, besides its body and patterns: one that was only scanned, and each of its lines; a reading, and
+# one that is like another; a group, and a User-agent line; the rules of a token; a member line that was read.
+_SCAN_BYTES, _SCANNED_LINE_BYTES, _READING_BYTES, _LIKE_BYTES, _SPAN_BYTES, _NAME_BYTES = 700, 13, 1200, 600, 150, 280
+_TOKEN_RULES_BYTES, _TERMS_BYTES = 700, 100
+
 _IMPLICIT: Final = Verdict(Permission.ALLOW, Reason.IMPLICIT)
 _NO_GROUP: Final = Verdict(Permission.ALLOW, Reason.NO_GROUP)
 _NO_RULES: Final = Verdict(Permission.ALLOW, Reason.NO_RULES)
@@ -171,6 +176,18 @@ class Reading:
         rules = self._rules[token] = AgentRules(Selection(token, groups), made)
         return rules
 
+    @property
+    def memory(self) -> int:
+        """The bytes of memory that it takes now, about, without what it shares with the reading that it is like."""
+        letters, codes = self.groups.letters, self.groups.scan.lines.codes
+        has_usages = len(codes.translate(None, _USAGES)) < len(codes)
+        terms = (_USAGE_BYTES if has_usages else _TERMS_BYTES) * self._stated
+        if self._like is not None:
+            return _LIKE_BYTES + terms
+        names = _SPAN_BYTES * len(self.groups) + _NAME_BYTES * letters.count(b"U")
+        rules = _TOKEN_RULES_BYTES * len(self._rules) + sum(it.memory for it in self._compiled.values())
+        return _READING_BYTES + len(letters) + names + rules + terms
+
     def _members(self, token: str) -> tuple[Directive, ...]:
         if not self.groups.member_positions:
             return ()  # as in most files
@@ -294,6 +311,12 @@ class RobotsTxt:
         if self._count(_VERSIONS):
             size += (_SET_BYTES if b"[" in body else _TOKEN_BYTES) * len(body)
         return size
+
+    @property
+    def memory(self) -> int:
+        """The bytes of memory that it takes now, about: for the dialects and agents that it was read for."""
+        scanned = _SCAN_BYTES + len(self.body) + _SCANNED_LINE_BYTES * len(self.scan.lines)
+        return scanned + sum(it.memory for it in self._readings.values())
 
     def _count(self, codes: bytes) -> int:
         lines = self.scan.lines.codes
