@@ -167,7 +167,7 @@ def test_parts_of_as_many_files_stay_as_are_parsed() -> None:
     for _ in range(2):
         for number in range(PARSED_FILES):
             encoder.encode(answer(1, "/a", "ExampleBot")._replace(revision=number))
-        assert encoder.usage[1] == 2 * PARSED_FILES  # each has one rule, and one fetch
+        assert encoder.usage[1] == PARSED_FILES
 
 
 def test_different_answers_share_no_wrong_fragment() -> None:
@@ -213,11 +213,32 @@ def test_cases_of_every_dialect_are_encoded_alike() -> None:
 
 def test_fragment_cache_is_bounded_in_bytes() -> None:
     encoder = AnswerEncoder(20_000)
+    entries = 0
     for number in range(500):
-        encoder.encode(answer(1, f"/{number}", f"Bot{number}"))
-    size, entries = encoder.usage
-    assert 0 < size <= 20_000
+        encoder.encode(answer(1, f"/{number}", f"Bot{number}")._replace(revision=number % 50))
+        size, entries = encoder.usage
+        assert 0 < size <= 20_000
     assert entries > 2
+
+
+def test_parts_of_one_file_are_bounded_in_bytes() -> None:
+    encoder = AnswerEncoder(20_000)
+    largest = 0
+    for number in range(100):
+        given_ = answer(1, f"/{number}", f"Bot{number}")
+        assert encoder.encode(given_) == whole(given_)
+        largest = max(largest, encoder.usage[0])
+    assert 10_000 < largest <= 20_000
+
+
+def test_a_part_that_has_ended_is_replaced() -> None:
+    encoder = AnswerEncoder()
+    sizes = set()
+    for minutes in range(0, 24 * 60, 60):
+        given_ = answer(3, "/", "ExampleBot", after=60.0 * minutes)
+        assert encoder.encode(given_) == whole(given_)
+        sizes.add(encoder.usage[0] // 1000)
+    assert len(sizes) == 1
 
 
 def test_cached_rate_ends_at_its_valid_until() -> None:

@@ -41,8 +41,9 @@ class AnswerCaching:
         ends = [] if overrides is None else [overrides.deciding, overrides.delaying]
         until = [it.expires_at for it in ends if it is not None and it.expires_at is not None]
         # The rate at an instant that the question names does not change.
-        if question.at is None and decision.valid_until is not None:
-            until.append(decision.valid_until.timestamp())
+        change = decision.valid_until if question.at is None else None
+        if change is not None:
+            until.append(change.timestamp())
         return self.of_file(decision.cached, decision.now, question.max_age, min(until, default=None))
 
     def of_file(self, cached: CacheResult, now: float, max_age: float | None, until: float | None = None) -> str:
