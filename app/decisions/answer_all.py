@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from app.decisions.bundle_rows import NothingKnown
-from app.decisions.cached_files import BatchMemo, NoVersion
-from app.decisions.decider import Decider, Labels
+from app.decisions.cached_files import NoVersion
+from app.decisions.decider import BatchMemo, Decider, Labels
 from app.decisions.evaluate import Decision, Question
 from app.loop.background import as_value, cancel_and_wait
 from app.loop.work_turns import YieldBudget
@@ -60,7 +60,7 @@ async def answer_all(
     that runs for the questions shares the `budget`.
     """
     begun = time.monotonic()
-    memo: BatchMemo = {}
+    memo = decider.memo()
     past: list[tuple[int, Question]] = []
     answering = Answering(decider, take, budget)
     try:
@@ -72,8 +72,8 @@ async def answer_all(
             else:
                 past.append((number, question))
             if budget.is_over():
-                memo.clear()
                 await budget.next()
+                memo = decider.memo()
         answering.count()
         for number, question in past:  # together, so that each history is read once
             answering.ask(number, question, begun)
@@ -103,7 +103,7 @@ class OriginTasks(Generic[Q, R]):
 
     def ask(self, number: int, question: Q, begun: float) -> None:
         """Answer a question later. Its `wait` counts from the instant `begun` (monotonic clock)."""
-        if not self._is_put_off(number, question, begun):
+        if not (self._waiting and self._is_put_off(number, question, begun)):
             self._start(_Asked(number, question, begun))
 
     def count(self) -> None:
@@ -123,7 +123,7 @@ class OriginTasks(Generic[Q, R]):
 
     def _is_put_off(self, number: int, question: Q, begun: float) -> bool:
         """Leave a question to the task of its origin, if there is one."""
-        waiting = self._waiting.get(_Group.of(question)) if self._waiting else None
+        waiting = self._waiting.get(_Group.of(question))
         if waiting is None:
             return False
         waiting.append(_Asked(number, question, begun))
@@ -181,12 +181,12 @@ class Answering(OriginTasks[Question, Decision]):
     def ask(self, number: int, question: Question, begun: float, memo: BatchMemo | None = None) -> None:
         """Decide a question, now or later. Its `wait` counts from the instant `begun` (monotonic clock).
 
-        For `memo` see CachedFiles.get_if_fresh().
+        It shares the `memo` with the questions that are asked before another task runs.
         """
-        if self._is_put_off(number, question, begun):
+        if self._waiting and self._is_put_off(number, question, begun):
             return
         try:
-            decision = self._decider.decide_if_cached(question, memo)
+            decision = self._decider.decide_if_cached(question, memo or self._decider.memo())
             if decision is None:
                 self._start(_Asked(number, question, begun))
             else:

@@ -34,8 +34,8 @@ FREE_TURNS = 8
 PAST_ORIGINS = 8
 """Origins whose histories are in memory at once: each may take 640 KiB, and a parsed file more."""
 
-BatchMemo = dict[tuple[Origin, str, float | None], CachedFile]
-"""Files found so far within one batch: by origin, the crawler's own recheck model, and max_age."""
+FoundFiles = dict[tuple[str, str | None, str, float | None], CachedFile]
+"""Files found so far: by the key of the page's origin, the crawler's fetch profile and recheck model, and max_age."""
 
 
 class NoVersion(Exception):
@@ -105,17 +105,19 @@ class CachedFiles:
         cached = await self._cache.get(origin, recheck, max_age=max_age, wait=wait, caller=caller)
         return await self._file(origin, cached, dialect)
 
-    def get_if_fresh(self, question: Question, memo: BatchMemo | None = None) -> CachedFile | None:
+    def get_if_fresh(self, question: Question, memo: FoundFiles | None = None) -> CachedFile | None:
         """The file for a question if memory has a fresh one that is quick to read; on None the caller calls get().
 
-        A caller with many questions passes a `memo`, which saves looking up an origin again. It must be cleared
+        A caller with many questions passes a `memo`, which saves looking up an origin again. It needs another one
         whenever other tasks have run.
         """
-        origin, visitor, max_age = question.origin, question.agent, question.max_age
+        visitor, max_age = question.agent, question.max_age
+        key = question.target.origin.key, visitor.profile, visitor.recheck, max_age
         if memo is not None:
-            file = memo.get((origin, visitor.recheck, max_age))
+            file = memo.get(key)
             if file is not None:
                 return file
+        origin = question.origin
         snapshot = self._cache.get_trusted(origin)
         if snapshot is None:
             return None
@@ -132,7 +134,7 @@ class CachedFiles:
         file = self._fresh(question, snapshot, model)
         # What is quick to read under one dialect may be slow under another, if the file is long.
         if memo is not None and file is not None and is_short(snapshot):
-            memo[origin, visitor.recheck, max_age] = file
+            memo[key] = file
         return file
 
     async def found(

@@ -1,14 +1,14 @@
 """Decide questions: get the file, decide by it, note and count the decision."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from app.decisions.cached_files import BatchMemo, CachedFiles, PastFiles
+from app.decisions.cached_files import CachedFiles, FoundFiles, PastFiles
 from app.decisions.evaluate import CachedFile, Decision, Question
-from app.decisions.steps import Pipeline
+from app.decisions.steps import Decide, Pipeline
 from app.loop.admission import Overloaded
 from app.observability.metrics import Metrics
 from robots_core.origin import Origin
@@ -19,12 +19,19 @@ Labels: TypeAlias = tuple[str, str, str, str]
 """The labels that a decision is counted under: verdict, reason, source of the file, dialect."""
 
 
+class BatchMemo(NamedTuple):
+    """What many questions share until another task runs: what decides them, and the files that were found so far."""
+
+    decide: Decide
+    files: FoundFiles
+
+
 class Decider:
     """Decides questions by `files`: those about now by the pipeline `now`, those about the past by `past`.
 
     `overridden`: whether an override decides for an agent whatever the file of an origin says, at an instant (Unix
-    seconds). `noted` are called with every decision. While `is_late`, questions about origins that are not in memory
-    are refused.
+    seconds). `asked` is called with the key of the origin of every decision about now, and `log` with the decision.
+    While `is_late`, questions about origins that are not in memory are refused.
     """
 
     def __init__(
@@ -34,7 +41,8 @@ class Decider:
         now: Pipeline,
         past: Pipeline,
         overridden: Callable[[Origin, Agent, float], bool],
-        noted: Sequence[Callable[[Decision], None]],
+        asked: Callable[[str], None],
+        log: Callable[[Decision], None] | None,
         metrics: Metrics,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
@@ -44,7 +52,8 @@ class Decider:
         self._now = now
         self._past = past
         self._overridden = overridden
-        self._noted = tuple(noted)
+        self._asked = asked
+        self._log = log
         self._metrics = metrics
         self._clock = clock
         self._monotonic = monotonic
@@ -67,22 +76,27 @@ class Decider:
             except Busy:
                 self._metrics.decisions_overloaded.inc()
                 raise
-        decision = self._now(question, file, self._clock())
+        decision = self._now.at(self._clock())(question, file)
         self._metrics.decided(*self.note(decision), seconds=self._monotonic() - started)
         return decision
 
-    def decide_if_cached(self, question: Question, memo: BatchMemo | None = None) -> Decision | None:
+    def memo(self) -> BatchMemo:
+        """What the questions that are decided before another task runs share."""
+        return BatchMemo(self._now.at(self._clock()), {})
+
+    def decide_if_cached(self, question: Question, memo: BatchMemo) -> Decision | None:
         """Decide a question if memory has a fresh file for it; the caller notes and counts the decision.
 
-        A question about the past is left to decide(). For `memo` see CachedFiles.get_if_fresh().
+        A question about the past is left to decide().
         """
-        file = None if question.as_of is not None else self.files.get_if_fresh(question, memo)
-        return None if file is None else self._now(question, file, self._clock())
+        file = None if question.as_of is not None else self.files.get_if_fresh(question, memo.files)
+        return None if file is None else memo.decide(question, file)
 
     def note(self, decision: Decision) -> Labels:
-        """Note a decision of decide_if_cached(), and return the labels for count()."""
-        for note in self._noted:
-            note(decision)
+        """Note a decision about now, and return the labels for count()."""
+        self._asked(decision.question.target.origin.key)
+        if self._log is not None:
+            self._log(decision)
         return _labels(decision)
 
     def count(self, counts: Mapping[Labels, int]) -> None:
@@ -117,7 +131,7 @@ class Decider:
         if is_new:
             # In a thread first: this file is not compiled yet, and it is not cached.
             await asyncio.to_thread(self._past.evaluate, question, file, as_of.timestamp())
-        decision = self._past(question, file, as_of.timestamp())
+        decision = self._past.at(as_of.timestamp())(question, file)
         self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
         # The past does not change, so there is no time at which to ask again.
         return decision._replace(retry_at=None)

@@ -1,6 +1,7 @@
 """The steps of a decision behind its evaluation: each takes a decision and returns it, changed or as it is."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from app.cache.byte_lru import ByteLRU
@@ -16,23 +17,33 @@ from robots_core.robots.robots_txt import RobotsTxt
 
 Step: TypeAlias = Callable[[Decision], Decision]
 
+Decide: TypeAlias = Callable[[Question, CachedFile], Decision]
+"""Decides a question by a file, at the instant that it was made for."""
+
 
 class Pipeline:
     """How a question is decided by a file: evaluate it, then take each step in order.
 
-    `forbidden`: whether a 401 or 403 closes a site.
+    Each of `steps` returns the step, None while that would change no decision. `forbidden`: whether a 401 or 403 closes
+    a site.
     """
 
-    def __init__(self, steps: Sequence[Step], *, forbidden: bool) -> None:
+    def __init__(self, steps: Sequence[Callable[[], Step | None]], *, forbidden: bool) -> None:
         self._steps = tuple(steps)
         self._forbidden = forbidden
 
-    def __call__(self, question: Question, file: CachedFile, now: float) -> Decision:
-        """The decision at `now` (Unix seconds)."""
-        decision = evaluate(question, file, now, forbidden=self._forbidden)
-        for step in self._steps:
-            decision = step(decision)
-        return decision
+    def at(self, now: float) -> Decide:
+        """What decides questions at `now` (Unix seconds), until another task runs: that may change the steps."""
+        steps = list(filter(None, [find() for find in self._steps]))
+        forbidden = self._forbidden
+
+        def decide(question: Question, file: CachedFile) -> Decision:
+            decision = evaluate(question, file, now, forbidden=forbidden)
+            for step in steps:
+                decision = step(decision)
+            return decision
+
+        return decide
 
     def evaluate(self, question: Question, file: CachedFile, now: float) -> Decision:
         """The decision before the steps."""
@@ -40,7 +51,7 @@ class Pipeline:
 
 
 class Overriding:
-    """The step that applies the overrides in force, and counts their effects and those of shadow overrides.
+    """Applies the overrides in force to decisions, and counts their effects and those of shadow overrides.
 
     The files that overrides bring take at most `memory_bytes` when parsed.
     """
@@ -56,11 +67,12 @@ class Overriding:
         matching = table.find(origin, agent, now) if table else None
         return matching is not None and matching.deciding is not None
 
-    def __call__(self, decision: Decision) -> Decision:
-        """The decision with the overrides in force applied."""
+    def step(self) -> Step | None:
+        """The step that applies them; None if there are none."""
         table = self._table()
-        if not table:
-            return decision
+        return partial(self._apply, table) if table else None
+
+    def _apply(self, table: Table, decision: Decision) -> Decision:
         matching = table.find(decision.question.target.origin, decision.question.agent, decision.now)
         if matching is None:
             return decision
@@ -91,8 +103,8 @@ class Overriding:
         return robots
 
 
-def purposes(metrics: Metrics) -> Step:
-    """The step that judges the purposes that the question names, and counts the judgements."""
+def purposes(metrics: Metrics) -> Callable[[], Step]:
+    """Returns the step that judges the purposes that the question names, and counts the judgements."""
 
     def judged(decision: Decision) -> Decision:
         policy = decision.question.policy
@@ -103,15 +115,18 @@ def purposes(metrics: Metrics) -> Step:
             metrics.purposes_judged(decision.purposes.states, enforced=policy.enforce)
         return decision
 
-    return judged
+    return lambda: judged
 
 
-def edge_facts(table: EdgeTable) -> Step:
-    """The step that adds what callers have reported of the site's pages; it changes no verdict."""
+def edge_facts(table: EdgeTable) -> Callable[[], Step | None]:
+    """Returns the step that adds what callers have reported of the site's pages, None if that is nothing.
+
+    It changes no verdict.
+    """
 
     def with_edge(decision: Decision) -> Decision:
         question = decision.question
-        fact = table.find(question.target.origin.key, question.agent.token, decision.now) if table else None
+        fact = table.find(question.target.origin.key, question.agent.token, decision.now)
         return decision if fact is None else decision._replace(edge=fact)
 
-    return with_edge
+    return lambda: with_edge if table else None

@@ -12,7 +12,6 @@ from app.decision_log.log import DecisionLog
 from app.decision_log.sinks import FileSink, Sink, StreamSink
 from app.decisions.cached_files import CachedFiles
 from app.decisions.decider import Decider
-from app.decisions.evaluate import Decision
 from app.decisions.steps import Overriding, Pipeline, edge_facts, purposes
 from app.edge.redis_edge import RedisEdge
 from app.edge.replica import EdgeFacts
@@ -52,16 +51,14 @@ class Decisions:
         overriding = Overriding(lambda: self.overrides.table, metrics, settings.memory_bytes // 8)
         judging = purposes(metrics)
 
-        def note_origin(decision: Decision) -> None:
-            files.lists.note_asked(decision.question.target.origin.key)
-
         self.decider = Decider(
             CachedFiles(files.cache, self.history, operators.model, self._visits, clock, half, refused),
             # In this order: a purpose is judged by the file that an override brings.
-            now=Pipeline([overriding, judging, edge_facts(self.edge.table)], forbidden=settings.forbidden),
+            now=Pipeline([overriding.step, judging, edge_facts(self.edge.table)], forbidden=settings.forbidden),
             past=Pipeline([judging], forbidden=settings.forbidden),
             overridden=overriding.decides,
-            noted=[note_origin] if self._log is None else [note_origin, self._log.note],
+            asked=files.lists.note_asked,
+            log=None if self._log is None else self._log.note,
             metrics=metrics,
             clock=clock,
             monotonic=time.monotonic,

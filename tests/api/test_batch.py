@@ -116,7 +116,10 @@ class FullAt:
         self.turn = 0
         self.asked: list[int] = []
 
-    def decide_if_cached(self, _question: Question, _memo: object = None) -> None:
+    def memo(self) -> None:
+        return None
+
+    def decide_if_cached(self, _question: Question, _memo: object) -> None:
         return None
 
     def count(self, _counts: object) -> None:
