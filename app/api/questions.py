@@ -28,7 +28,7 @@ def question_of(item: object, asking: Asking) -> Question:
     if type(item) is dict and len(item) == 2:
         url, agent = item.get("url"), item.get("agent")
         if type(url) is str and type(agent) is str:  # so it is with most items, and there is nothing to validate
-            return asking.question(url, agent)
+            return asking.plain_question(url, agent)
     return read_item(QuestionIn, item).question(asking)
 
 

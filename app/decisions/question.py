@@ -4,9 +4,10 @@ Every route and command that decides questions reads them by a model of this mod
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticKnownError
@@ -81,15 +82,17 @@ Purposes: TypeAlias = Annotated[
 """The purposes of a question; None leaves them to the caller's policy."""
 
 
-class Asking(NamedTuple):
+@dataclass(slots=True)
+class Asking:
     """What questions take from their request: who asks, what is known, and the defaults of a batch."""
 
     known: AgentDirectory
     now: Callable[[], datetime]
-    policy: PurposePolicy = PurposePolicy()
+    policy: PurposePolicy = field(default_factory=PurposePolicy)
     caller: str = ""
     max_age: float | None = None
     wait: float = WAIT
+    _plain: dict[str, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def question(
         self,
@@ -115,6 +118,18 @@ class Asking(NamedTuple):
             None,
             self.caller,
         )
+
+    def plain_question(self, url: str, agent: str) -> Question:
+        """The question without further parameters. Raises BadQuestion.
+
+        Most items of a request are such, and differ in their URLs alone: the agent is read once for all of them.
+        """
+        rest = self._plain.get(agent)
+        if rest is None:
+            question = self.question(url, agent)
+            self._plain[agent] = question[1:]
+            return question
+        return Question(target_from(url), *rest)
 
 
 class QuestionNowIn(BaseModel):
