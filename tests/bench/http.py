@@ -33,7 +33,8 @@ from tests.bench.bodies import body, paths
 from tests.bench.core import processor
 
 AGENT = "ExampleBot/1.0"
-SIZES = (5, 60, 2000, 15_000)
+SIZES = (5, 20, 60, 100, 2000, 15_000)
+FIELDS = "fields=verdict,rule,rate"
 ORIGINS = 100
 BATCH = 100
 MAX_CONCURRENT, TURN_SECONDS, CONNECTIONS = 9, 0.4, 8
@@ -175,9 +176,9 @@ def get(url: str, **parameters: str) -> bytes:
     return f"GET /v1/allowed?{query} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n".encode()
 
 
-def post(items: Sequence[Mapping[str, str]]) -> bytes:
+def post(items: Sequence[Mapping[str, str]], query: str = "") -> bytes:
     content = json.dumps({"items": items}).encode()
-    head = "POST /v1/allowed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+    head = f"POST /v1/allowed{query} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
     return f"{head}\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
 
 
@@ -218,8 +219,8 @@ class Origins:
         port = self.ports[rules]
         return [f"http://127.0.1.{n % origins + 1}:{port}{count[n % len(count)]}" for n in range(BATCH)]
 
-    def batch(self, rules: int, origins: int) -> bytes:
-        return post([{"url": url, "agent": AGENT} for url in self.urls(rules, origins)])
+    def batch(self, rules: int, origins: int, query: str = "") -> bytes:
+        return post([{"url": url, "agent": AGENT} for url in self.urls(rules, origins)], query)
 
 
 def free_port() -> int:
@@ -329,13 +330,16 @@ async def _batches(origins: Origins, ours: Server, stack: ExitStack) -> None:
         print(f"not measured: protego ({error})")
         protego = None
     print(f"\nPOST /v1/allowed, {BATCH} hot pairs; per decision")
-    print(f"  {'rules':>7}{'origins':>9}{'ours':>12}{'a second':>12}{'protego':>12}")
+    print(f"  {'rules':>7}{'origins':>9}{'ours':>12}{'a second':>12}{FIELDS:>27}{'protego':>12}")
     for rules, spread in [(size, 10) for size in SIZES] + [(5, ORIGINS), (60, ORIGINS)]:
         request = origins.batch(rules, spread)
         async with ours.connected(1) as [connection]:
             shown = json.loads(await connection.ask(request))["answers"]
             assert all(answer["verdict"] in {"allow", "disallow"} for answer in shown)
-        contestants = [Contestant("ours", ours, [request])]
+        contestants = [
+            Contestant("ours", ours, [request]),
+            Contestant(FIELDS, ours, [origins.batch(rules, spread, f"?{FIELDS}")]),
+        ]
         differ = ""
         if protego is not None:
             async with protego.connected(1) as [connection]:
@@ -343,9 +347,12 @@ async def _batches(origins: Origins, ours: Server, stack: ExitStack) -> None:
             count = sum(it["allowed"] != other["allowed"] for it, other in zip(shown, theirs, strict=True))
             differ = f"   {count} verdicts differ" if count else ""
             contestants.append(Contestant("protego", protego, [request]))
-        mine, *others = [seconds / BATCH for seconds in await compare(contestants)]
-        line = f"  {rules:>7,}{spread:>9}{mine * 1e6:>9.1f} us{1 / mine:>12,.0f}"
-        print(line + "".join(f"{other * 1e6:>9.1f} us{other / mine:>8.1f}x" for other in others) + differ)
+        mine, some, *others = [seconds / BATCH for seconds in await compare(contestants)]
+        line = (
+            f"  {rules:>7,}{spread:>9}{mine * 1e6:>9.1f} us{1 / mine:>12,.0f}{some * 1e6:>16.1f} us{some / mine:>7.2f}x"
+        )
+        beside = [f"{other * 1e6:>9.1f} us{other / mine:>8.2f}x, {other / some:.2f}x of fields" for other in others]
+        print(line + "".join(beside) + differ, flush=True)
 
 
 async def main() -> None:
