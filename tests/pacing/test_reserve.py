@@ -25,7 +25,7 @@ KEPT, UNTIL, PLACE, OWN = KEYS[:4]
 NEW = QueueState()
 SECOND = (PaceWindow(math.inf, 1.0),)
 SLOW = (PaceWindow(math.inf, 10.0),)
-MICRO = 100_000
+MICRO = 1_000_000
 
 
 def pace_of(client: Client) -> RedisPacer:
