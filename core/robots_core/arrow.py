@@ -87,7 +87,7 @@ MADE_AT: Final = b"robots_core.made_at"
 FORM: Final = b"robots_core.bundle"
 """The key of a bundle's metadata that has the version of its form, which is 1."""
 
-KEEP_BYTES: Final = 1 << 30
+KEEP_BYTES: Final = 3 << 29
 """Bytes of the parsed files that a bundle keeps, with what was found in them for agents (RobotsTxt.memory)."""
 
 GROUP_BYTES: Final = 1 << 25
