@@ -117,7 +117,7 @@ class AnswerEncoder:
 
     @property
     def usage(self) -> tuple[int, int]:
-        """The bytes of what is cached, and of how many files it is."""
+        """The bytes and the number of the cached files, with their rows."""
         return self._files.usage
 
     def encode(self, decision: Decision, fields: Sequence[str] | None = None, *, explained: bool = False) -> bytes:
@@ -169,20 +169,23 @@ class AnswerEncoder:
             at = now if question.at is None else question.at.timestamp()
             row = row if row.since <= at < row.until else None
         if row is None or file is None:
-            row, made = _encoded(decision, freshness)
-            file = file or made
+            out = answer_out(decision, explained=False)
+            row, file = _row(out, decision), file or _file(out, decision, freshness)
             file.add(key, row)
             self._files.put(file_key, file, file.size)
         return row, file
 
 
-def _encoded(decision: Decision, freshness: Freshness) -> tuple[_Row, _File]:
-    out, robots = answer_out(decision, explained=False), decision.robots
-    states_usage = robots is not None and bool(robots.positions(_USAGE))
-    file = _File(_members(out, _OF_FILE), dict(out.robots), freshness, states_usage=states_usage)
+def _row(out: AnswerOut, decision: Decision) -> _Row:
     change = decision.valid_until
     since, until = (-inf, inf) if change is None else (decision.at.timestamp(), change.timestamp())
-    return _Row(_members(out, _OF_ROW), since, until), file
+    return _Row(_members(out, _OF_ROW), since, until)
+
+
+def _file(out: AnswerOut, decision: Decision, freshness: Freshness) -> _File:
+    robots = decision.robots
+    states_usage = robots is not None and bool(robots.positions(_USAGE))
+    return _File(_members(out, _OF_FILE), dict(out.robots), freshness, states_usage=states_usage)
 
 
 def _members(out: AnswerOut, names: set[str]) -> bytes:
