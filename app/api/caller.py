@@ -51,7 +51,7 @@ class Caller:
         return default if self.key is None else self.key.policy(default)
 
     def refuse_revoked(self) -> None:
-        """Raise Problem (401) if the API key is no longer valid: it was removed or replaced meanwhile.
+        """Raise Problem (401) if the API key was removed or replaced since the request began.
 
         Requests that stay open call it at least every second.
         """

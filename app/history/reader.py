@@ -61,4 +61,4 @@ class _NothingArchived:
 _NOTHING: Final = _NothingArchived()
 
 ArchivedVersions: TypeAlias = PastReader | _NothingArchived
-"""An origin's versions that are no longer in the store."""
+"""Reads the versions of an origin that only the archive still has."""

@@ -151,7 +151,7 @@ class LoadOut(BaseModel):
 
     url: str
     verdict: Permission
-    line: int | None = Field(description="The line of robots.txt that decides; null for none.")
+    line: int | None = Field(description="The line of robots.txt that decides, or null if no line does.")
     version: str | None = Field(description=VERSION_TEXT)
 
 
