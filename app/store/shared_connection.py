@@ -142,6 +142,8 @@ class SharedConnection:
                 raise
             connection = self._connection = _Connection(borrowed)
             try:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise asyncio.CancelledError  # which opening the connection may drop (`cancel_and_wait`)
                 for waiting, tick, data in self._unsent:
                     if not waiting.done():
                         connection.send(waiting, tick, data)

@@ -16,6 +16,7 @@ from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import InvalidResponse, ResponseError
 
+from app.loop.background import BackgroundTask
 from app.store.connect import Borrowed, borrow, connect, server_of
 from app.store.failures import ConnectionEnded
 from app.store.guarded_client import GuardedClient, StoreDown
@@ -64,6 +65,28 @@ async def test_an_error_fails_one_call(far: SharedConnection, between: Proxy) ->
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert (results[0], results[2], between.connections) == (b"a", b"b", 1)
     assert isinstance(results[1], ResponseError)
+
+
+async def test_it_ends_even_if_opening_a_connection_drops_the_cancellation(between: Proxy) -> None:
+    client, opened = connect(between.url), asyncio.Event()
+
+    async def borrow_late() -> Borrowed:
+        borrowed = await borrow(client, None)
+        opened.set()
+        with suppress(asyncio.CancelledError):  # as asyncio.wait_for may do before Python 3.12
+            await asyncio.sleep(PATIENT)
+        return borrowed
+
+    shared = SharedConnection(borrow_late, PATIENT)
+    call = asyncio.ensure_future(shared.call("PING"))
+    await opened.wait()
+    [task] = [each for each in asyncio.all_tasks() if each.get_name() == BackgroundTask.STORE_CONNECTIONS]
+    task.cancel()
+    await asyncio.wait([task], timeout=PATIENT)
+    assert task.cancelled()
+    await shared.aclose()
+    assert isinstance((await asyncio.gather(call, return_exceptions=True))[0], NoConnection)
+    await client.aclose()
 
 
 async def test_callers_that_are_cancelled_at_any_moment_cost_no_other(far: SharedConnection, between: Proxy) -> None:
