@@ -4,7 +4,7 @@
 #   docker build --build-arg VERSION=0.2.0 -t robots-decisions .
 #
 # BASE is the image to build on and to take Python's packages from: any Debian 13 image with apt. deploy/image/base.sh
-# makes one without a registry, and `make image-check` uses it.
+# makes one without a registry, and `make check NAME=image` uses it.
 ARG BASE=debian:trixie-slim
 
 # The file system of the image: the Debian packages that it needs, unpacked.

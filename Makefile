@@ -13,7 +13,11 @@ new_venv = test -x $(1)/bin/python || { $(PYTHON) -c 'import sys; sys.version_in
 # A user's settings of pip must not lead it out of these environments.
 unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
 
-.PHONY: help run demo test test-tools test-newest test-engines lint docs generate codemirror screenshot dashboard bench fuzz sanitize mutants soak wheels sbom image-check deploy-check release release-check lock clean again
+.PHONY: help run demo test test-tools lint docs generate bench fuzz sanitize mutants soak check wheels sbom release lock clean again
+# What the NAME of `generate` and of `check` stands for.
+GENERATED := documents codemirror screenshot dashboard
+CHECKS    := newest engines deploy image release
+.PHONY: $(GENERATED:%=.generate-%) $(CHECKS:%=.check-%)
 
 help: ## these targets
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -34,16 +38,6 @@ test: $(VENV)/.dev $(CORPUS) ## the tests of the service and the core; AREA=paci
 test-tools: $(VENV)/.dev $(CORPUS) $(WHEELS) build/clients/.installed ## the tests of clients, page, wheels, chart and proxies; AREA=browser runs one
 	@AREA=$(AREA) sh tests/tools.sh $(ARGS)
 
-test-newest: ## the rows that every dialect must pass, and a service, with the newest Python of this machine
-	@sh tests/newest.sh $(PYTHON) $(MAKE)
-
-# ENGINE_ROWS: how many rows each engine decides. Spark needs Debian's headless JRE. 1.2 GB in an environment of their own.
-ENGINE_ROWS ?= 200000
-
-test-engines: build/engines/.installed $(VENV)/.compiled $(CORPUS) ## the core in pyarrow, DuckDB, Ray and Spark
-	@sh tests/bulk/install.sh
-	ENGINE_ROWS=$(ENGINE_ROWS) build/engines/venv/bin/python -m pytest -c tests/bulk/pytest.ini -q tests/bulk
-
 lint: $(VENV)/.dev ## ruff, mypy in strict mode, cython-lint, import-linter, the line budget of the core
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,20 +54,28 @@ docs: build/tools/.installed ## the documentation as a site, in build/docs/html;
 	@build/tools/venv/bin/python -m tests.docs.search build/docs/html
 	@echo "build/docs/html/index.html"
 
+NAME ?=
+
+generate: $(if $(NAME),$(addprefix .generate-,$(filter $(NAME),$(GENERATED))),.generate-documents) ## what is made from the code: the OpenAPI document and the README of the chart; NAME=codemirror, screenshot or dashboard
+	@$(if $(filter-out $(GENERATED),$(NAME)),echo "NAME is '$(NAME)': expected one of $(GENERATED)" >&2; exit 2)
+
 # Each file is replaced when it is complete, so that a command that fails leaves the one that was there.
-generate: $(VENV)/.dev ## the OpenAPI document, and the README of the chart
+.generate-documents: $(VENV)/.dev
 	@mkdir -p build
 	PYTHONPATH=. $(BIN)/python -m tests.api.openapi > build/generated && mv build/generated openapi.json
 	PYTHONPATH=. $(BIN)/python -m tests.deploy.chart_readme > build/generated && mv build/generated deploy/helm/robots-decisions/README.md
 
-codemirror: deploy/codemirror/node_modules/.package-lock.json ## app/web/codemirror.js, from the packages in deploy/codemirror/package-lock.json
+# The page's editor, from the packages in deploy/codemirror/package-lock.json.
+.generate-codemirror: deploy/codemirror/node_modules/.package-lock.json
 	node deploy/codemirror/build.mjs app/web/codemirror.js
 
-screenshot: $(VENV)/.dev ## the picture of the page in README.md, taken from the page itself
+# The picture of the page in README.md, taken from the page itself.
+.generate-screenshot: $(VENV)/.dev
 	@sh tests/browser/install-chromium.sh
 	PYTHONPATH=. $(BIN)/python -m tests.docs.screenshot docs/page.png
 
-dashboard: $(VENV)/.dev ## the picture of the dashboard, from a real Prometheus that scrapes two services for three minutes
+# The picture of the dashboard, from a real Prometheus that scrapes two services for three minutes.
+.generate-dashboard: $(VENV)/.dev
 	PYTHONPATH=. $(BIN)/python -m tests.docs.dashboard docs/reference/dashboard.png
 
 # The modules of tests/bench that measure; each says what, and which ARGS it takes. engines runs in its own environment.
@@ -87,7 +89,6 @@ bench: $(VENV)/.dev $(CORPUS) $(if $(filter engines,$(NAME)),build/engines/.inst
 
 # NAME=core for FUZZ_SECONDS, coverage-guided, with gcc; NAME=api from FUZZ_SEED against a running service, which must stay up,
 # within FUZZ_RSS_MB, and answer /healthz. Failing inputs are stored in build/.
-NAME ?=
 FUZZ_SECONDS ?= 60
 
 fuzz: $(VENV)/.dev ## hostile input: to the core, or with NAME=api to a running service
@@ -132,19 +133,37 @@ sbom: $(VENV)/.dev ## the Python packages of the image, as CycloneDX; scanners f
 		--validate --output-file build/sbom/robots-decisions.cdx.json locks/service.txt
 	@echo "build/sbom/robots-decisions.cdx.json"
 
-image-check: $(VENV)/.dev ## build and run the image, with Docker or, as root, without; MEASURE=--measure: CPU time and memory
+# Each needs more than a test may install: another Python, 1.2 GB of engines, a registry, Docker or root.
+check: $(addprefix .check-,$(filter $(NAME),$(CHECKS))) ## what needs more than a test may install: NAME=newest, engines, deploy, image or release
+	@$(if $(filter $(NAME),$(CHECKS)),,echo "NAME is '$(NAME)': expected one of $(CHECKS)" >&2; exit 2)
+
+# The rows that every dialect must pass, and a service, with the newest Python of this machine.
+.check-newest:
+	@sh tests/newest.sh $(PYTHON) $(MAKE)
+
+# The core in pyarrow, DuckDB, Ray and Spark, and how many rows each of them decides. Spark needs Debian's headless JRE.
+ENGINE_ROWS ?= 200000
+
+.check-engines: build/engines/.installed $(VENV)/.compiled $(CORPUS)
+	@sh tests/bulk/install.sh
+	ENGINE_ROWS=$(ENGINE_ROWS) build/engines/venv/bin/python -m pytest -c tests/bulk/pytest.ini -q tests/bulk
+
+# Manifests, alerts, compose file and Dockerfile, as far as possible without a cluster.
+.check-deploy: $(VENV)/.dev build/tools/.installed
+	@sh tests/deploy/check.sh $(BIN) build/tools/venv/bin build/deploy
+
+# The image, built and run, with Docker or, as root, without; MEASURE=--measure: CPU time and memory.
+.check-image: $(VENV)/.dev
 	$(BIN)/python -m tests.deploy.image $(MEASURE)
 
-deploy-check: $(VENV)/.dev build/tools/.installed ## manifests, alerts, compose file and Dockerfile, as far as possible without a cluster
-	@sh tests/deploy/check.sh $(BIN) build/tools/venv/bin build/deploy
+# What a release publishes, as far as one machine can build it.
+.check-release: $(VENV)/.dev
+	@sh deploy/release-check.sh $(BIN) build/release
 
 # VERSION is released today; with NEXT, development towards it begins. REPOSITORY replaces the address of the repository.
 release: $(VENV)/.dev ## the version in every file, and the changelog: VERSION=X.Y.Z, or after a release NEXT=X.Y.Z
 	@REPOSITORY=$(REPOSITORY) $(BIN)/python deploy/release.py $(if $(NEXT),--next $(NEXT),$(VERSION))
 	@$(MAKE) --no-print-directory generate
-
-release-check: $(VENV)/.dev ## build what a release publishes, as far as one machine can
-	@sh deploy/release-check.sh $(BIN) build/release
 
 # Each lock takes the versions of those before it. The embedded server is apart, since its binary wheel is missing for some
 # platforms, and the image, which installs service.txt, has none.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make release-check`: build what a release publishes, as far as one machine can: release-check.sh BIN DIRECTORY. BIN has the
+# `make check NAME=release`: build what a release publishes, as far as one machine can: release-check.sh BIN DIRECTORY. BIN has the
 # Python of the service; other Pythons from 3.11 on that are in PATH try the wheels, too.
 set -eu
 

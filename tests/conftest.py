@@ -27,7 +27,7 @@ TOOL_TESTS = [
 ]
 """What needs more than the service and its libraries. `make test-tools` runs it; tests/tools.sh says what that is."""
 
-collect_ignore = ["bulk", *TOOL_TESTS]  # bulk: `make test-engines`, which has libraries of its own
+collect_ignore = ["bulk", *TOOL_TESTS]  # bulk: `make check NAME=engines`, which has libraries of its own
 
 # Machines are shared, so the time of an example says nothing about the code. `make fuzz` searches longer.
 settings.register_profile("shared", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])

@@ -1,6 +1,7 @@
 #!/bin/sh
-# `make test-newest`: newest.sh PYTHON MAKE. With the newest Python of this machine, compile the core and run a short sweep: the
-# rows that every dialect must pass, and questions to a service. Says so if PYTHON, which the other tests run with, is the newest.
+# `make check NAME=newest`: newest.sh PYTHON MAKE. With the newest Python of this machine, compile the core and run a
+# short sweep: the rows that every dialect must pass, and questions to a service. Says so if PYTHON, which the other
+# tests run with, is the newest.
 set -eu
 
 usual=$1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make deploy-check`: check the Dockerfile, the manifests, the alerts and the compose file, as far as possible without a cluster.
+# `make check NAME=deploy`: check the Dockerfile, the manifests, the alerts and the compose file, as far as possible without a cluster.
 # $1 is the bin directory of the environment that the service was installed into, $2 that of locks/tools.txt,
 # $3 a directory to write to.
 set -eu

@@ -1,4 +1,4 @@
-"""For `make deploy-check`: print the /metrics of a new process, for promtool."""
+"""For `make check NAME=deploy`: print the /metrics of a new process, for promtool."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`make image-check`: build the image, run it as in a cluster, and request a decision.
+"""`make check NAME=image`: build the image, run it as in a cluster, and request a decision.
 
 Uses Docker if there is an engine; otherwise, as root, buildah and podman on a base from debootstrap, with their storage
 in build/image. The container has a read-only root file system, no capabilities, the engine's default seccomp profile,

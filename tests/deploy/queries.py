@@ -1,4 +1,4 @@
-"""For `make deploy-check`: print the dashboard's queries as a rule file, since promtool checks rules.
+"""For `make check NAME=deploy`: print the dashboard's queries as a rule file, since promtool checks rules.
 
 python tests/deploy/queries.py < dashboard.json > rules.yaml
 """

@@ -1,4 +1,4 @@
-"""What can be said of the Helm chart without rendering it, as tests/helm and `make deploy-check` do."""
+"""What can be said of the Helm chart without rendering it, as tests/helm and `make check NAME=deploy` do."""
 
 import json
 import re

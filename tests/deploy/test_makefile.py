@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text()
-OTHERS = {"help", "clean", "again", "codemirror", "test-newest"}
+OTHERS = {"help", "clean", "check", ".check-newest", ".generate-codemirror"}
 """Targets that run no Python, or look for one themselves."""
 
 OLD_PYTHON = """#!/bin/sh
@@ -19,11 +19,9 @@ exec {python} -c 'import sys; sys.version_info = (3, 10, 13, "final", 0); exec(s
 """A Python that says that it is 3.10."""
 
 
-def phony() -> list[str]:
-    """The targets that a person makes."""
-    found = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
-    assert found is not None
-    return sorted(set(found[1].split()) - OTHERS)
+def targets() -> list[str]:
+    """The targets that a person makes, and those that they stand for."""
+    return sorted(set(re.findall(r"^(\.?[a-z-]+):(?= |$)", MAKEFILE, re.MULTILINE)) - OTHERS)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +37,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree
 
 
-@pytest.mark.parametrize("target", phony())
+@pytest.mark.parametrize("target", targets())
 def test_python_that_is_too_old_is_named_at_once(target: str, fresh: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     made = subprocess.run(
@@ -65,13 +63,20 @@ def targets_with_tests() -> list[tuple[str, str]]:
 def test_targets_that_run_modules_of_tests_install_what_those_import() -> None:
     """A release made in a fresh clone ended in the middle: the environment had no YAML."""
     found = targets_with_tests()
-    assert "generate" in dict(found)
+    assert ".generate-documents" in dict(found)
     assert [target for target, needed in found if "$(VENV)/.dev" not in needed] == []
 
 
 def test_generated_files_are_replaced_when_they_are_complete() -> None:
     """A generator that failed left an empty README of the chart."""
-    recipe = re.search(r"^generate:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    recipe = re.search(r"^\.generate-documents:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
     assert recipe is not None
     written = re.findall(r"> (\S+)(?: && mv \1 (\S+))?", recipe[1])
     assert [after for _, after in written] == ["openapi.json", "deploy/helm/robots-decisions/README.md"]
+
+
+@pytest.mark.parametrize("target", ["check", "generate"])
+def test_a_name_that_a_target_does_not_have_is_refused(target: str) -> None:
+    made = subprocess.run(["make", target, "NAME=imge"], cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 2
+    assert re.match(r"NAME is 'imge': expected one of (newest|documents) ", made.stderr)

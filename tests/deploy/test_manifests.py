@@ -1,4 +1,4 @@
-"""The files in deploy/ agree with the service. `make deploy-check` checks everything else about them."""
+"""The files in deploy/ agree with the service. `make check NAME=deploy` checks everything else about them."""
 
 import asyncio
 import re

@@ -1,8 +1,8 @@
-"""Draw the dashboard's panels for the documentation, from a real Prometheus: `make dashboard`.
+"""Draw the dashboard's panels for the documentation, from a real Prometheus: `make generate NAME=dashboard`.
 
 Two services answer a crawl of a few origins for SECONDS while Prometheus scrapes them. Then each panel sends its own
 query, as in Grafana. Grafana itself takes no part: the picture has what its panels show, and not its looks.
-Prometheus is the one in PATH, or that of `make deploy-check`.
+Prometheus is the one in PATH, or that of `make check NAME=deploy`.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Take the picture of the page for README.md: `make screenshot`."""
+"""Take the picture of the page for README.md: `make generate NAME=screenshot`."""
 
 import asyncio
 import sys
