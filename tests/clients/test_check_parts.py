@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from robots_decisions import Verdict
+from robots_decisions import Deferred, Verdict
 from robots_decisions.cli import asking, rows, sorting
 from robots_decisions.cli import batches as batch_parts
 from robots_decisions.cli.batches import (
@@ -27,12 +27,13 @@ from robots_decisions.cli.batches import (
     ranges,
 )
 from robots_decisions.cli.entries import LISTED_LINE_LIMIT, URL_LIMIT, Entry, NotAsked, line_of, read_url, record_of
-from robots_decisions.cli.failures import Parser
+from robots_decisions.cli.failures import Failed, Parser
 from robots_decisions.cli.main import COMMANDS
 from robots_decisions.cli.origins import candidates, origin_of
 from robots_decisions.cli.pace_audit import CRAWLERS, PaceAudit
 from robots_decisions.cli.sorting import Sorter
 from robots_decisions.cli.sources import Sources
+from robots_decisions.permits import BUSY, RetryLater
 
 from tests.clients.crawling import ROOT
 
@@ -185,6 +186,62 @@ async def test_batches_of_a_log_are_done_in_order_though_the_service_is_silent(m
     )
     await work.run(batches(iter(recorded), [(0, len(recorded))]))
     assert done == list(range(len(recorded)))
+
+
+async def test_a_service_that_is_slow_for_all_batches_gets_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "SILENCE", 0.05)
+    monkeypatch.setattr(asking, "LOOK", 0.005)
+    given = [f"http://{n:03}/{'x' * (BATCH_BYTES // 8)}" for n in range(300)]
+    recorded = sorted(record for n, url in enumerate(given) if (record := record_of(n, url.encode(), _entry)))
+    serving = asyncio.Lock()
+    running = most = answered = 0
+
+    async def ask(_client: Any, entries: Sequence[Entry], *_: Any) -> AsyncGenerator[Verdict, None]:
+        nonlocal running, most, answered
+        running += 1
+        most = max(most, running)
+        for entry in entries:
+            async with serving:  # a stall of all, now and then
+                answered += 1
+                await asyncio.sleep(0.1 if answered % 10 == 0 else 0.001)
+            yield Verdict(entry.url, "A", "allow", "no_match")
+        running -= 1
+
+    done: list[int] = []
+    clients: Any = (None, None)
+    work = asking.Asking(clients, ask, lambda line, _: line.number, lambda _, of: done.extend(of), concurrency=2)
+    await work.run(batches(iter(recorded), [(0, len(recorded))]))
+    assert sorted(done) == list(range(len(given)))
+    assert most <= 8
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fails"), [(0.001, False), (asking.MAX_BUSY_DELAY + 1, True)], ids=["soon", "not today"]
+)
+async def test_a_batch_that_others_crowd_out_is_asked_again(seconds: float, fails: bool) -> None:
+    given = [f"http://{name}/{'x' * (BATCH_BYTES // 2)}" for name in "aaaabbbb"]
+    recorded = [record for n, url in enumerate(given) if (record := record_of(n, url.encode(), _entry))]
+    refused = 0
+
+    async def ask(_client: Any, entries: Sequence[Entry], *_: Any) -> AsyncGenerator[Verdict, None]:
+        nonlocal refused
+        if entries[0].url.startswith("http://a") and refused < 3:
+            refused += 1
+            await asyncio.sleep(0.01)
+            raise Deferred("no room", RetryLater(seconds, BUSY, 0.0, "answers 503.", 503))
+        for entry in entries:
+            yield Verdict(entry.url, "A", "allow", "no_match")
+            await asyncio.sleep(0.01)
+
+    done: list[int] = []
+    clients: Any = (None, None)
+    work = asking.Asking(clients, ask, lambda line, _: line.number, lambda _, of: done.extend(of), concurrency=3)
+    if fails:
+        with pytest.raises(Failed, match="no room"):
+            await work.run(batches(iter(recorded), [(0, len(recorded))]))
+    else:
+        await work.run(batches(iter(recorded), [(0, len(recorded))]))
+        assert (sorted(done), refused) == (list(range(len(given))), 3)
 
 
 @pytest.mark.parametrize(("most", "sites"), [(1, 1), (300_000, 15), (asking.AHEAD_BYTES, 100)])

@@ -6,18 +6,20 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence, Set
 from contextlib import aclosing
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
-from robots_decisions import AsyncClient, BundleRow, PermitError, Question, Unanswered, Verdict
+from robots_decisions import AsyncClient, BundleRow, Deferred, PermitError, Question, Unanswered, Verdict
 from robots_decisions.cli.batches import Batch, Group, PutOff, grouped
 from robots_decisions.cli.entries import Entry, Line, NotAsked, line_of
 from robots_decisions.cli.failures import Failed
 from robots_decisions.cli.instants import read_instant
 from robots_decisions.cli.options import with_settings
 from robots_decisions.cli.origins import NO_HTTPS, candidates, lacks_https
+from robots_decisions.permits import BUSY
 
-IN_FLIGHT = 64
-"""Batches that are being asked, at most: those that are answered, and those that wait for a site."""
+IN_FLIGHT = 48
+"""Batches that are being asked, at most: those that are answered, and those that wait for a site. A process of the
+service has room for 64, and may be asked by others, too."""
 
 AHEAD_BYTES = 64 * 1024 * 1024
 """Memory of the lines whose sites were asked about and that are not answered yet, about: the service fetches the files
@@ -43,7 +45,7 @@ BUSY_DELAY, MIN_BUSY_DELAY, MAX_BUSY_DELAY = 5.0, 0.5, 120.0
 """Seconds to pause when the service is busy and does not say for how long, and the shortest and longest pause."""
 
 QUOTA_USED_UP = 429
-BUSY = frozenset({QUOTA_USED_UP, 503})
+BUSY_STATUSES = frozenset({QUOTA_USED_UP, 503})
 
 Answer: TypeAlias = "Verdict | Unanswered | NotAsked"
 """What became of a line about a page."""
@@ -208,18 +210,29 @@ class Asking:
             now = asyncio.get_running_loop().time()
             if now < self._paused_until:
                 continue
-            is_silent = now - max((it.heard for it in self._running.values()), default=now) > self._silence
-            for running in self._running.values():
-                others = self._heard - running.heard_before
-                if not running.waits and (is_silent or (now - running.heard > PATIENCE and others > OTHERS)):
-                    running.waits = True
-                    self._leave(running)
+            waiting = [
+                running
+                for running in self._running.values()
+                if now - running.heard > PATIENCE and self._heard - running.heard_before > OTHERS
+            ]
+            quiet_since = max((running.heard for running in self._running.values()), default=now)
+            if now - quiet_since > self._silence:
+                # One at a time: it may be the service that is slow, for all of them.
+                waiting += [running for running in self._running.values() if running.has_place][:1]
+            for running in waiting:
+                self._leave(running)
 
     def _leave(self, running: "_Running") -> None:
         if running.has_place:
             running.has_place = False
             self._places += 1
             self._changed.set()
+
+    def _enter(self, running: "_Running") -> None:
+        """Take a place again: a service that was slow for all batches, not for a site, gets no more of them."""
+        if not running.has_place:
+            running.has_place = True
+            self._places -= 1
 
     async def _ask(
         self, known: "_Known", before: "asyncio.Task[None] | None", put_off: PutOff | None, running: "_Running"
@@ -270,7 +283,7 @@ class Asking:
             again: list[_Asked] = []
             before, delay = self._answered, 0.0
             async for one, answer in self._each(probes, running, wait=0):
-                if isinstance(answer, Unanswered) and answer.status in BUSY:
+                if isinstance(answer, Unanswered) and answer.status in BUSY_STATUSES:
                     delay = max(delay, _pause_after(answer))
                     if answer.status == QUOTA_USED_UP:
                         again.append(one)
@@ -295,7 +308,7 @@ class Asking:
             before, delay = self._answered, 0.0
             still_pending = False
             async for one, answer in self._each(asked, running, wait=self._wait):
-                if isinstance(answer, Unanswered) and answer.status in BUSY:
+                if isinstance(answer, Unanswered) and answer.status in BUSY_STATUSES:
                     delay = max(delay, _pause_after(answer))
                     again.append(one)
                 elif one.has_other(answer):
@@ -329,17 +342,25 @@ class Asking:
         with_facts = wait == 0 or any(one.others for one in asked)
         at = 0
         while at < len(asked):
-            client = self._client if self._heard else self._first
+            client, heard_before = self._client if self._heard else self._first, self._heard
             try:
                 async with aclosing(self._ask_about(client, entries[at:], with_facts, wait)) as answers:
                     async for answer in answers:
                         yield asked[at], answer
                         at += 1
                         self._heard += 1
-                        running.heard, running.heard_before, running.waits = now(), self._heard, False
+                        running.heard, running.heard_before = now(), self._heard
+                        self._enter(running)
             except PermitError as error:
-                if client is self._client or not self._heard:
+                if _is_crowded_out(error) and self._heard > heard_before:  # others are answered meanwhile
+                    await asyncio.sleep(error.seconds)
+                elif client is self._client or not self._heard:
                     raise Failed(with_settings(str(error))) from None
+
+
+def _is_crowded_out(error: PermitError) -> TypeGuard[Deferred]:
+    """Whether the service had no room for a batch in all the time for which it was asked, and may soon have."""
+    return isinstance(error, Deferred) and error.reason == BUSY and error.seconds <= MAX_BUSY_DELAY
 
 
 def _pause_after(answer: Unanswered) -> float:
@@ -354,7 +375,6 @@ class _Running:
         self.heard = now
         self.heard_before = 0
         self.has_place = True
-        self.waits = False
 
 
 class _Known(NamedTuple):
