@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,20 @@ collect_ignore = ["bulk", *TOOL_TESTS]  # bulk: `make check NAME=engines`, which
 # Machines are shared, so the time of an example says nothing about the code. `make fuzz` searches longer.
 settings.register_profile("shared", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where temporary files are made, by the processes that tests start and kill too. It goes at the end."""
+    tmp_path_factory.getbasetemp()  # outside, since pytest keeps what the last runs made
+    with (
+        # Its path is short, for unix sockets. A killed service's watcher may be removing what is in it.
+        tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as directory,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("TMPDIR", directory)
+        patch.setattr(tempfile, "tempdir", directory)
+        yield
 
 
 @pytest.fixture

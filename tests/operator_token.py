@@ -1,13 +1,10 @@
-"""The operator's token of the services under test."""
+"""The operator's token of the services under test, which all processes of the tests share."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from app.auth.operator_token import FILE_NAME, keep_token
 
-_directory = TemporaryDirectory(prefix="robots-token-")  # removed at the end of the process
-
-TOKEN_FILE = Path(_directory.name) / FILE_NAME
+TOKEN_FILE = Path(__file__).parents[1] / "build" / "tests" / FILE_NAME
 keep_token(TOKEN_FILE)
 
 TOKEN_HEADER = {"Authorization": f"Bearer {TOKEN_FILE.read_text().strip()}"}
