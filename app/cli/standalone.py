@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from app.api.trials.what_if import recheck_of
+from app.api.trials.reading import recheck_of
 from app.cache.freshness import Snapshot, freshness, next_snapshot
 from app.cache.result import Source, found
 from app.decisions.evaluate import CachedFile, Decision, Question

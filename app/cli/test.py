@@ -12,15 +12,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from app.api.problems import Problem
+from app.api.trials.reading import SIMULATED_CAUSES, Conditions, SimulatedOutcomeIn, TrialIn, read
 from app.api.trials.rows import PastedFile, Trial, answer
-from app.api.trials.what_if import SIMULATED_CAUSES, SimulatedOutcomeIn, rechecks_of
 from app.cli.bare_host import candidates
 from app.cli.decide import add_question
 from app.cli.exit_codes import FAULTY, SOUND, Failed, Parser, worst
 from app.cli.expectations import FORMAT, Expectation, Tested, junit, read_expectations, report
 from app.cli.formatting import row_lines
 from app.cli.output import show_verdict, show_warnings
-from app.decisions.question import BadQuestion, agents_from, asked_policy, dialect_from, instant_from, target_from
+from app.decisions.question import BadQuestion
 from app.main.operator_files import OperatorFiles
 from app.main.settings import Settings
 from robots_core.robots.access import BODY_LIMIT
@@ -143,11 +143,10 @@ class _Tester:
         self._arguments = arguments
         self._settings = Settings.read()
         self._operators = OperatorFiles(self._settings)
-        self._known = self._operators.agents.value.directory
         self._body = _read(arguments.file)
         self.file = PastedFile.read(self._body)
 
-    def answer(self, urls: Sequence[str], agents: Sequence[str]) -> str:
+    def answer(self, urls: Sequence[str], agents: list[str]) -> str:
         """The answer of `POST /v1/test`. Raise Failed."""
         try:
             trial = self._trial(urls, agents)
@@ -157,29 +156,21 @@ class _Tester:
             raise Failed(str(error)) from None
         return answer(trial, self.file, b"", _fail).decode()
 
-    def _trial(self, urls: Sequence[str], names: Sequence[str]) -> Trial:
+    def _trial(self, urls: Sequence[str], agents: list[str]) -> Trial:
         arguments, settings = self._arguments, self._settings
-        targets = [target_from(candidates(url)[0]) for url in urls]
-        agents = [
-            agent for name in names for agent in agents_from(name, self._operators.agents.value.directory, "agent")
-        ]
-        dialects = arguments.dialect or [None]
-        policy = asked_policy(arguments.purpose, settings.purpose_policy)
-        if policy is not None and arguments.enforce:
-            policy = policy._replace(enforce=True)
-        outcome = None
-        if (wanted := _outcome(arguments)) is not None:
-            rechecks = rechecks_of(targets, agents, self._operators.model)
-            outcome = wanted.outcome(self._body, rechecks, truncated=False)
-        return Trial(
-            targets,
-            [(agent, dialect_from(dialect, agent).name) for agent in agents for dialect in dialects],
-            instant_from(arguments.at) or datetime.now(UTC),
-            policy,
-            outcome,
-            explained=arguments.explain,
-            forbidden=settings.forbidden,
+        test = TrialIn.model_construct(
+            urls=[candidates(url)[0] for url in urls],
+            agents=agents,
+            dialects=arguments.dialect,
+            at=arguments.at,
+            explain=arguments.explain,
+            purpose=arguments.purpose,
+            enforce=arguments.enforce,
+            outcome=_outcome(arguments),
         )
+        known, model = self._operators.agents.value.directory, self._operators.model
+        conditions = Conditions(known, datetime.now(UTC), model, settings.forbidden)
+        return read(test, self._body, conditions, test.policy(settings.purpose_policy), limited=False)
 
 
 def _fail(error: Exception) -> None:

@@ -15,8 +15,7 @@ from app.api.routes.batch import BatchIn
 from app.api.routes.indexing import IndexingIn, MetaIn
 from app.api.routes.overrides import OverrideIn
 from app.api.routes.permits import OutcomeIn, PermitIn, PermitsIn
-from app.api.routes.trials import TrialIn
-from app.api.trials.what_if import SimulatedOutcomeIn
+from app.api.trials.reading import SimulatedOutcomeIn, TrialIn
 from app.decisions.question import QuestionIn, QuestionNowIn
 from tests.api.asgi_client import JSON_ROUTES, Answer, request
 from tests.api.service import running

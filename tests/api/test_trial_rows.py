@@ -14,8 +14,8 @@ from app.api.answers.encoding import AnswerEncoder
 from app.api.answers.serialize import RULE_SHOWN
 from app.api.long_work import SMALL_FILE
 from app.api.problems import Problem, unexpected
-from app.api.routes.trials import EXPLAINED_LIMIT, Conditions, TrialIn, read
 from app.api.trials import rows
+from app.api.trials.reading import EXPLAINED_LIMIT, Conditions, TrialIn, read
 from app.api.trials.rows import TEST_ROOM, PastedFile, trial_json
 from app.cache.recheck import MODELS, Model
 from app.decisions.evaluate import Decision

@@ -8,7 +8,7 @@ import pytest
 
 from app.__main__ import main
 from app.api.answers.encoding import AnswerEncoder
-from app.api.routes.trials import EXPLAINED_LIMIT
+from app.api.trials.reading import EXPLAINED_LIMIT
 from app.decisions.evaluate import Decision
 from robots_core.robots.access import BODY_LIMIT
 from tests.cli.command import run

@@ -1,19 +1,39 @@
-"""The simulated outcome of `POST /v1/test`: what the service would answer if every fetch had this outcome."""
+"""The body of `POST /v1/test`, and the trial that it asks for; the command `test` has the same.
+
+With a simulated outcome, it is what the service would answer if every fetch had this outcome.
+"""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, get_args
+from datetime import datetime
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import ConfigDict, Field
 
 from app.api.json_bodies import JsonInteger, RequestModel
 from app.api.problems import Problem, bad_value
+from app.api.trials.observation import SentFile, bad_file
+from app.api.trials.rows import Trial
 from app.cache.freshness import Recheck
 from app.cache.outage import LONGEST_OUTAGE
 from app.cache.recheck import Model
 from app.decisions.cached_files import Models
 from app.decisions.pasted import Rechecks, SimulatedOutcome
+from app.decisions.question import (
+    AgentText,
+    DialectName,
+    InstantText,
+    Purposes,
+    UrlText,
+    agents_from,
+    asked_policy,
+    dialect_from,
+    instant_from,
+    target_from,
+)
 from app.fetch.response import REDIRECTS, read_observed
+from robots_core.agents.directory import AgentDirectory
 from robots_core.origin import Origin, Target
+from robots_core.purposes.policy import PurposePolicy
 from robots_core.robots.access import (
     BODY_LIMIT,
     Blocked,
@@ -27,6 +47,12 @@ from robots_core.robots.access import (
 from robots_core.robots.agents import Agent
 from robots_core.robots.judge import recognise_challenge
 from robots_core.times import read_seconds
+
+ROWS_LIMIT = 10_000
+"""Rows of the largest test: URLs times agents times dialects."""
+
+EXPLAINED_LIMIT = 100
+"""Rows of the largest test with `explain`, which may take 400 KB each."""
 
 SimulatedCause = Literal[
     "timeout",
@@ -144,3 +170,100 @@ def _may_ask_to_wait(status: int | None) -> bool:
 
 def _bad(field: str, value: object, wrong: str) -> Problem:
     return bad_value(f"outcome.{field}", value, f"outcome.{field} is {value!r:.100}: {wrong}.", "bad-outcome")
+
+
+class TrialIn(SentFile):
+    """A robots.txt to test, as text, or as `robots_base64` if its exact bytes matter.
+
+    With an `outcome`, every fetch of it is simulated to end so, and the file, if any, is the copy cached before.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    truncated: bool = Field(
+        False, description="Whether it is the part that is read of a longer file, as `text` of `GET /v1/robots` may be."
+    )
+    urls: list[UrlText] = Field(min_length=1, max_length=ROWS_LIMIT, fail_fast=True)
+    agents: list[AgentText] = Field(
+        min_length=1,
+        max_length=ROWS_LIMIT,
+        fail_fast=True,
+        description="Product tokens or User-Agent headers; `@ai-training` is every known crawler of that category.",
+    )
+    dialects: list[DialectName] = Field(
+        [], max_length=16, fail_fast=True, description="A row for each of them; by default, the agent's own dialect."
+    )
+    at: InstantText | None = Field(
+        None, description="RFC 3339 instant at which rates and the outcome are evaluated; by default now."
+    )
+    explain: bool = Field(
+        False, description="Whether rows say how the group was found and which rules matched; for at most 100 rows."
+    )
+    groups: bool = Field(
+        False, description="Whether the answer has the groups of the file, as `GET /v1/robots` has them."
+    )
+    purpose: Purposes = None
+    enforce: bool | None = Field(
+        None, description="Whether a purpose that the file refuses closes a page; by default as for the caller."
+    )
+    outcome: SimulatedOutcomeIn | None = Field(None, description="The simulated outcome of every fetch of the file.")
+
+    def policy(self, caller: PurposePolicy) -> PurposePolicy | None:
+        """The purposes of the test; `caller` is the policy of who runs it."""
+        policy = asked_policy(self.purpose, caller)
+        return policy if policy is None or self.enforce is None else policy._replace(enforce=self.enforce)
+
+    def body(self) -> bytes | None:
+        """The file's bytes; None if an outcome is simulated without a file. Raises Problem."""
+        body = super().body()
+        if body is None and self.outcome is None:
+            raise bad_file("Send robots, robots_base64 or outcome.")
+        return body
+
+
+class Conditions(NamedTuple):
+    """What a test takes from the service.
+
+    `known` are the crawlers that are known by name. `forbidden`: whether a 401 or 403 closes the site.
+    """
+
+    known: AgentDirectory
+    now: datetime
+    models: Models
+    forbidden: bool
+
+
+def read(
+    test: TrialIn, body: bytes | None, conditions: Conditions, policy: PurposePolicy | None, *, limited: bool = True
+) -> Trial:
+    """Read a test, `limited` to the rows of a request; `policy` is the test's. Raises Problem and BadQuestion."""
+    targets = [target_from(url, f"urls[{number}]") for number, url in enumerate(test.urls)]
+    readers: list[tuple[Agent, str]] = []
+    for number, name in enumerate(test.agents):
+        for agent in agents_from(name, conditions.known, f"agents[{number}]"):
+            for place, dialect in enumerate(test.dialects or [None]):
+                readers.append((agent, dialect_from(dialect, agent, f"dialects[{place}]").name))
+        count = len(targets) * len(readers)
+        if limited and count > ROWS_LIMIT:
+            wanted = f"{len(targets)} URLs and {len(readers)} pairs of agent and dialect make {count} rows or more"
+            raise Problem("too-many-rows", f"{wanted}; send at most {ROWS_LIMIT}.", parameter="urls")
+    outcome = None
+    if test.outcome is not None:
+        rechecks = rechecks_of(targets, (agent for agent, _ in readers), conditions.models)
+        outcome = test.outcome.outcome(body, rechecks, truncated=test.truncated)
+    at = instant_from(test.at) or conditions.now
+    trial = Trial(
+        targets,
+        readers,
+        at,
+        policy,
+        outcome,
+        truncated=test.truncated,
+        explained=test.explain,
+        forbidden=conditions.forbidden,
+        grouped=test.groups,
+    )
+    if limited and trial.explained and trial.rows > EXPLAINED_LIMIT:
+        detail = f"This test has {trial.rows} rows; with explain, send at most {EXPLAINED_LIMIT}."
+        raise Problem("too-many-rows", detail, parameter="urls")
+    return trial
