@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,9 @@ settings.load_profile("shared")
 @pytest.fixture(scope="session", autouse=True)
 def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Where temporary files are made, by the processes that tests start and kill too. It goes at the end."""
-    tmp_path_factory.getbasetemp()  # outside, since pytest keeps what the last runs made
+    # Outside: pytest keeps what the last runs made, and multiprocessing removes its own when this process ends.
+    tmp_path_factory.getbasetemp()
+    get_temp_dir()
     with (
         # Its path is short, for unix sockets. A killed service's watcher may be removing what is in it.
         tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as directory,

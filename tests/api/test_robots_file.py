@@ -245,7 +245,7 @@ async def test_streamed_file_matches_its_schema(store_url: str, agent: str | Non
 @pytest.mark.parametrize("size", [SMALL_FILE, SMALL_FILE + 1, 3 * BODY_LIMIT // 2])
 async def test_warnings_are_the_same_from_a_helper(store_url: str, size: int, truncated: bool) -> None:
     lines = EVERYTHING.encode() + b"Dissallow: /\xff\n"
-    body = (lines * (size // len(lines) + 1))[:size] if truncated else lines.ljust(size, b"\n")
+    body = (lines * (size // len(lines) + 1))[:size] if truncated else lines.ljust(size, b"#")
     async with serve(text(200, body, {"Content-Type": "text/html"})) as origin, running(store_url) as service:
         content = (await service.client.get("/v1/robots", params={"url": origin.url})).json()
         in_helper = await counted(service, "robots_helper_calls_total", outcome="done")

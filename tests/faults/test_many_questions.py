@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis.asyncio import Redis
 
+from app.api.stream import LINES
 from app.decisions.evaluate import CachedFile, Decision, Question, evaluate
 from app.decisions.parsed_files import SHORT
 from app.loop.background import cancel_and_wait
@@ -130,9 +131,10 @@ async def test_large_files_are_read_in_turns_of_their_own(
 
     async with web(together) as origins, running(store_url, fetch_timeout=100.0, memory_bytes=MEMORY) as service:
         items = [{"url": f"{origins.new()}/private/", "agent": "a", "wait": 60} for _ in range(FILES)]
-        if fetched:  # then the files are in memory, but no longer parsed
-            urls = [str(item["url"]) for item in items]
-            await asyncio.gather(*(service.client.get("/v1/robots", params={"url": url}) for url in urls))
+        if fetched:  # a bundle reads files into memory without parsing them
+            lines = "".join(f'{{"url": "{item["url"]}", "fetch": true, "wait": 60}}\n' for item in items)
+            rows = await service.client.post("/v1/bundle", content=lines, headers={"Content-Type": LINES})
+            assert rows.text.count('"outcome":"200"') == FILES
         monkeypatch.setattr("app.decisions.steps.evaluate", noted)
         counting = asyncio.create_task(count_turns())
         answers = await ask(service, items)

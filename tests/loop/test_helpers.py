@@ -89,7 +89,7 @@ async def test_a_signal_to_a_helper_gives_no_caller_the_answer_of_another(number
         for text in (b"one", b"two", b"three"):
             os.kill(helper, number)  # idle
             assert await helpers.do(work.same, text) == text
-        busy = asyncio.create_task(helpers.do(work.burnt, 0.5))
+        busy = asyncio.create_task(helpers.do(work.rested, 0.5))
         await asyncio.sleep(0.1)
         os.kill(helper, number)
         assert int(await busy) == helper

@@ -32,6 +32,12 @@ def burnt(seconds: float) -> bytes:
     return pid()
 
 
+def rested(seconds: float) -> bytes:
+    """The helper's id, after so many seconds."""
+    time.sleep(seconds)
+    return pid()
+
+
 def endless(*_arguments: object) -> bytes:
     """Takes CPU time until it is killed."""
     return burnt(inf)
