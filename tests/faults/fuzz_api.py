@@ -27,7 +27,6 @@ from threading import Event, Thread
 import httpx
 import psutil
 
-from tests.api.schema_fuzz import broken_promises
 from tests.faults.hostile_requests import Hostile, file, requests
 from tests.faults.loopback import web
 from tests.faults.process import Process, process
@@ -209,6 +208,9 @@ def schema_of(url: str) -> dict[str, object]:
 
 async def fuzz(seconds: float, seed: int, most: int) -> str:
     """The results of one run. Raises Broken."""
+    # Each process of the tests imports this module, and schemathesis takes half a second to import.
+    from tests.api.schema_fuzz import broken_promises
+
     settings = {"FETCH_TIMEOUT": "1", "MEMORY_BYTES": str(16 * 2**20), "ACCESS_LOG": "false"}
     chance = random.Random(seed)
     async with web(text(404)) as origins:
