@@ -100,7 +100,7 @@ def test_f6_the_next_rate_begins_with_the_next_minute_that_has_another(robots: b
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_f6_the_next_rate_of_real_files_begins_with_the_next_minute_that_has_another(dialect: str) -> None:
+def test_f6_the_next_rate_of_real_files_begins_with_its_minute(dialect: str) -> None:
     rated = [body for body in real_files().values() if b"request-rate" in body.lower()]
     assert len(rated) > 10
     for body in rated:
