@@ -36,4 +36,4 @@ def read_fields(names: str | None) -> Sequence[str] | None:
     wanted = set(names.split(","))
     for name in wanted.difference(known):
         raise bad_value("fields", name, unknown_name("member", name, known), "bad-request")
-    return [name for name in known if name in wanted]
+    return tuple(name for name in known if name in wanted)

@@ -13,8 +13,9 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from app.decisions.bundle_rows import NothingKnown
 from app.decisions.cached_files import NoVersion
-from app.decisions.decider import BatchMemo, Decider, Labels
-from app.decisions.evaluate import Decision, Question
+from app.decisions.decider import BatchMemo, Decider
+from app.decisions.evaluate import CachedFile, Decision, Labels, Question
+from app.decisions.shared_answers import Sharing
 from app.loop.background import as_value, cancel_and_wait
 from app.loop.work_turns import YieldBudget
 from app.store.guarded_client import StoreDown
@@ -52,17 +53,22 @@ Past: TypeAlias = Callable[[Origin], AbstractAsyncContextManager[Callable[[Q], A
 
 
 async def answer_all(
-    decider: Decider, questions: Iterable[tuple[int, Question | Exception]], take: Take[Decision], budget: YieldBudget
+    decider: Decider,
+    questions: Iterable[tuple[int, Question | Exception]],
+    take: Take[Decision],
+    budget: YieldBudget,
+    sharing: Sharing | None = None,
 ) -> None:
     """Decide the questions, each with its number, and pass each result to `take` as it comes.
 
     An exception in place of a question, which could not be read, is its result. All waits count from the start. All
-    that runs for the questions shares the `budget`.
+    that runs for the questions shares the `budget`. With `sharing`, an answer that was made for another question is not
+    made again.
     """
     begun = time.monotonic()
     memo = decider.memo()
     past: list[tuple[int, Question]] = []
-    answering = Answering(decider, take, budget)
+    answering = Answering(decider, take, budget, sharing)
     try:
         for number, question in questions:
             if not isinstance(question, Question):
@@ -173,9 +179,12 @@ class OriginTasks(Generic[Q, R]):
 class Answering(OriginTasks[Question, Decision]):
     """Decides questions as they come: at once where memory has a fresh file, the others by the tasks of OriginTasks."""
 
-    def __init__(self, decider: Decider, take: Take[Decision], budget: YieldBudget) -> None:
+    def __init__(
+        self, decider: Decider, take: Take[Decision], budget: YieldBudget, sharing: Sharing | None = None
+    ) -> None:
         super().__init__(partial(decider.decide, begun=True), decider.past, take, budget)
         self._decider = decider
+        self._sharing = sharing
         self._counts: Counter[Labels] = Counter()
 
     def ask(self, number: int, question: Question, begun: float, memo: BatchMemo | None = None) -> None:
@@ -185,15 +194,32 @@ class Answering(OriginTasks[Question, Decision]):
         """
         if self._waiting and self._is_put_off(number, question, begun):
             return
+        decider, sharing = self._decider, self._sharing
+        memo = memo or decider.memo()
         try:
-            decision = self._decider.decide_if_cached(question, memo or self._decider.memo())
-            if decision is None:
+            file = decider.file_if_cached(question, memo)
+            if file is None:
                 self._start(_Asked(number, question, begun))
-            else:
-                self._counts[self._decider.note(decision)] += 1
-                self._take(number, decision)
+                return
+            if sharing is None or not memo.shares or file.shared is None:
+                self._decide_at_once(number, question, file, memo)
+                return
+            shared = file.shared.find(question, sharing.form)
+            if shared is None:
+                decision = self._decide_at_once(number, question, file, memo)
+                file.shared.add(decision, sharing.form, sharing.made(number))
+                return
+            decider.note_shared(question)
+            self._counts[shared.labels] += 1
+            sharing.take(number, shared.answer)
         except Exception as error:  # noqa: BLE001 - it is logged, and fails this question alone
             self._take(number, failure(error))
+
+    def _decide_at_once(self, number: int, question: Question, file: CachedFile, memo: BatchMemo) -> Decision:
+        decision = memo.decide(question, file)
+        self._counts[self._decider.note(decision)] += 1
+        self._take(number, decision)
+        return decision
 
     def count(self) -> None:
         """Count the decisions given at once since the last call."""

@@ -229,7 +229,7 @@ class CachedFiles:
             return None
         if latest is None or fresh is not previous:
             result = found(snapshot, fresh, Source.MEMORY)
-            latest = CachedFile(result, parsed.robots, parsed.revision, parsed.version)
+            latest = CachedFile(result, parsed.robots, parsed.revision, parsed.version, parsed.shared)
             parsed.latest, parsed.recheck = latest, recheck
         return latest
 

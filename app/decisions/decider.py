@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from app.decisions.cached_files import CachedFiles, FoundFiles, PastFiles
-from app.decisions.evaluate import CachedFile, Decision, Question
+from app.decisions.evaluate import CachedFile, Decision, Labels, Question
 from app.decisions.steps import Decide, Pipeline
 from app.loop.admission import Overloaded
 from app.observability.metrics import Metrics
@@ -15,23 +15,24 @@ from robots_core.origin import Origin
 from robots_core.robots.access import Busy
 from robots_core.robots.agents import Agent
 
-Labels: TypeAlias = tuple[str, str, str, str]
-"""The labels that a decision is counted under: verdict, reason, source of the file, dialect."""
-
 
 class BatchMemo(NamedTuple):
-    """What many questions share until another task runs: what decides them, and the files that were found so far."""
+    """What many questions share until another task runs: what decides them, and the files that were found so far.
+
+    `shares`: whether answers may be shared, too: no decision is logged, and no override changes one.
+    """
 
     decide: Decide
     files: FoundFiles
+    shares: bool
 
 
 class Decider:
     """Decides questions by `files`: those about now by the pipeline `now`, those about the past by `past`.
 
     `overridden`: whether an override decides for an agent whatever the file of an origin says, at an instant (Unix
-    seconds). `asked` is called with the key of the origin of every decision about now, and `log` with the decision.
-    While `is_late`, questions about origins that are not in memory are refused.
+    seconds); `has_overrides`: whether there are any. `asked` is called with the key of the origin of every decision
+    about now, and `log` with the decision. While `is_late`, questions about origins that are not in memory are refused.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Decider:
         now: Pipeline,
         past: Pipeline,
         overridden: Callable[[Origin, Agent, float], bool],
+        has_overrides: Callable[[], bool],
         asked: Callable[[str], None],
         log: Callable[[Decision], None] | None,
         metrics: Metrics,
@@ -52,6 +54,7 @@ class Decider:
         self._now = now
         self._past = past
         self._overridden = overridden
+        self._has_overrides = has_overrides
         self._asked = asked
         self._log = log
         self._metrics = metrics
@@ -82,25 +85,28 @@ class Decider:
 
     def memo(self) -> BatchMemo:
         """What the questions that are decided before another task runs share."""
-        return BatchMemo(self._now.at(self._clock()), {})
+        return BatchMemo(self._now.at(self._clock()), {}, self._log is None and not self._has_overrides())
 
-    def decide_if_cached(self, question: Question, memo: BatchMemo) -> Decision | None:
-        """Decide a question if memory has a fresh file for it; the caller notes and counts the decision.
+    def file_if_cached(self, question: Question, memo: BatchMemo) -> CachedFile | None:
+        """The file for a question if memory has a fresh one; the caller decides by it, notes and counts the decision.
 
         A question about the past is left to decide().
         """
-        file = None if question.as_of is not None else self.files.get_if_fresh(question, memo.files)
-        return None if file is None else memo.decide(question, file)
+        return None if question.as_of is not None else self.files.get_if_fresh(question, memo.files)
 
     def note(self, decision: Decision) -> Labels:
         """Note a decision about now, and return the labels for count()."""
         self._asked(decision.question.target.origin.key)
         if self._log is not None:
             self._log(decision)
-        return _labels(decision)
+        return decision.labels
+
+    def note_shared(self, question: Question) -> None:
+        """Note that a question about now has the answer of another one."""
+        self._asked(question.target.origin.key)
 
     def count(self, counts: Mapping[Labels, int]) -> None:
-        """Count decisions of decide_if_cached(), by their labels."""
+        """Count decisions by a file of file_if_cached(), by their labels."""
         for labels, times in counts.items():
             self._metrics.decided(*labels, times=times)
 
@@ -132,7 +138,7 @@ class Decider:
             # In a thread first: this file is not compiled yet, and it is not cached.
             await asyncio.to_thread(self._past.evaluate, question, file, as_of.timestamp())
         decision = self._past.at(as_of.timestamp())(question, file)
-        self._metrics.decided(*_labels(decision), seconds=self._monotonic() - started)
+        self._metrics.decided(*decision.labels, seconds=self._monotonic() - started)
         # The past does not change, so there is no time at which to ask again.
         return decision._replace(retry_at=None)
 
@@ -151,12 +157,3 @@ class Decider:
             wait=wait,
             caller=question.caller,
         )
-
-
-def _labels(decision: Decision) -> Labels:
-    return (
-        decision.verdict.permission,
-        decision.verdict.reason,
-        decision.cached.source,
-        decision.question.dialect.name,
-    )

@@ -4,7 +4,7 @@ Everything that an answer says is computed here. Serialisers, permits and cache 
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from app.cache.result import CacheResult
 from app.edge.facts import EdgeFact
@@ -23,11 +23,18 @@ from robots_core.robots.terms import Terms
 from robots_core.robots.usage import Usage
 from robots_core.robots.verdict import Permission, Reason, Verdict
 
+if TYPE_CHECKING:
+    from app.decisions.shared_answers import SharedAnswers
+
 PENDING_SECONDS = 5
 """Seconds after which to ask again about an origin whose first fetch is still running."""
 
 _BY_LINES = frozenset({Reason.RULE, Reason.NO_MATCH, Reason.NO_RULES, Reason.NO_GROUP})
 """Reasons of verdicts that any further line of the file could change."""
+
+
+Labels: TypeAlias = tuple[str, str, str, str]
+"""The labels that a decision is counted under: verdict, reason, source of the file, dialect."""
 
 
 class Question(NamedTuple):
@@ -63,13 +70,14 @@ class CachedFile(NamedTuple):
 
     `revision` identifies the snapshot within this process: equal revisions were derived from the same snapshot. None
     means that the file is not the cached one, so nothing derived from it may be cached. `version` is the id of the
-    file's version, None if the fetch failed.
+    file's version, None if the fetch failed. `shared` has answers that it gave; None if none are kept.
     """
 
     cached: CacheResult
     robots: RobotsTxt | None
     revision: int | None = None
     version: str | None = None
+    shared: "SharedAnswers | None" = None
 
 
 class Decision(NamedTuple):
@@ -104,6 +112,12 @@ class Decision(NamedTuple):
     def allowed(self) -> bool:
         """Whether the page may be fetched now."""
         return self.verdict.permission is Permission.ALLOW
+
+    @property
+    def labels(self) -> Labels:
+        """What it is counted under."""
+        verdict = self.verdict
+        return verdict.permission, verdict.reason, self.cached.source, self.question.dialect.name
 
     @property
     def partial(self) -> bool:
@@ -198,7 +212,7 @@ def evaluate(question: Question, file: CachedFile, now: float, *, forbidden: boo
 
     `forbidden`: whether a 401 or 403 closes the site.
     """
-    cached, robots, revision, version = file
+    cached, robots, revision, version, _ = file
     if cached.snapshot is None:
         verdict = Verdict(Permission.DEFER, Reason.PENDING)
         return Decision(question, verdict, cached, None, now, now + PENDING_SECONDS)

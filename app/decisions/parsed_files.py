@@ -6,6 +6,7 @@ from itertools import count
 from app.cache.byte_lru import ByteLRU
 from app.cache.freshness import Recheck, Snapshot
 from app.decisions.evaluate import CachedFile
+from app.decisions.shared_answers import SharedAnswers
 from robots_core.file import File
 from robots_core.origin import Origin
 from robots_core.robots.access import Successful
@@ -39,6 +40,7 @@ class ParsedFile:
     revision: int
     version: str | None
     read: set[str] | None
+    shared: SharedAnswers
     recheck: Recheck | None = None
     latest: CachedFile | None = None
 
@@ -77,7 +79,7 @@ class ParsedFiles:
             found = File(snapshot.access)
             robots, version, read = found.robots, found.version, None if is_short(snapshot) else set()
         size = _BODILESS_BYTES if robots is None else robots.size
-        file = ParsedFile(snapshot, robots, next(self._revisions), version, read)
+        file = ParsedFile(snapshot, robots, next(self._revisions), version, read, SharedAnswers(robots))
         self._files.put(origin, file, size)
         return file
 

@@ -67,6 +67,10 @@ class Overriding:
         matching = table.find(origin, agent, now) if table else None
         return matching is not None and matching.deciding is not None
 
+    def has_any(self) -> bool:
+        """Whether there are overrides."""
+        return bool(self._table())
+
     def step(self) -> Step | None:
         """The step that applies them; None if there are none."""
         table = self._table()

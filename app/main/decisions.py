@@ -57,6 +57,7 @@ class Decisions:
             now=Pipeline([overriding.step, judging, edge_facts(self.edge.table)], forbidden=settings.forbidden),
             past=Pipeline([judging], forbidden=settings.forbidden),
             overridden=overriding.decides,
+            has_overrides=overriding.has_any,
             asked=files.lists.note_asked,
             log=None if self._log is None else self._log.note,
             metrics=metrics,

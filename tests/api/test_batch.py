@@ -119,7 +119,7 @@ class FullAt:
     def memo(self) -> None:
         return None
 
-    def decide_if_cached(self, _question: Question, _memo: object) -> None:
+    def file_if_cached(self, _question: Question, _memo: object) -> None:
         return None
 
     def count(self, _counts: object) -> None:

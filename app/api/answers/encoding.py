@@ -36,6 +36,11 @@ _OF_FILE: Final = {"sitemaps", "more_sitemaps", "licenses", "version"}
 _OF_ROW: Final = set(AnswerOut.model_fields).difference(_OF_FILE, ("url", "robots", "edge"))
 """Members between `url` and those of the file."""
 
+BY_RULE: Final = frozenset(AnswerOut.model_fields).difference(
+    ("url", "explanation", "usage", "purposes", "retry_at", "robots", "edge")
+)
+"""Members that depend on nothing but the file, the crawler, and the rule of the file that decides."""
+
 _USAGE: Final = codes_of(USAGE_KEYS)
 
 

@@ -7,22 +7,23 @@ from typing import Annotated
 from fastapi import Body, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
+from app.api.answers.encoding import BY_RULE
 from app.api.answers.schema import AnswerOut, ProblemOut, SelectedOut
 from app.api.caller import caller_of
 from app.api.item_results import encode_result, holding, read_fields
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
-from app.api.middleware.answer_room import held_answers
+from app.api.middleware.answer_room import HeldAnswers, held_answers
 from app.api.parameters import query_of
 from app.api.problems import Problem, documented
 from app.api.questions import asking, question_of, read_all
 from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routing import DirectRoute, api_router, documented_as
-from app.api.services import Services, services_of
+from app.api.services import services_of
 from app.api.stream import LINES, AnswerLines, has_lines
 from app.decisions.answer_all import Answering, answer_all
 from app.decisions.evaluate import Decision
-from app.decisions.question import WAIT, Asking, MaxAge, QuestionIn, Wait
+from app.decisions.question import WAIT, MaxAge, QuestionIn, Wait
 from app.loop.work_turns import YieldBudget
 
 ITEMS = 1000
@@ -91,8 +92,12 @@ async def batch(request: Request) -> Response:
         items = validated(BatchIn, await body_of(request))
         few(items.items, f", or any number as {LINES}")
         caller_of(request.scope).charge(len(items.items) - 1)
-        held = holding(encode, held_answers(request.scope))
-        return await _answers(services, items, asking(request, items.max_age, items.wait), held, budget)
+        answers = _BatchAnswers(len(items.items), encode, held_answers(request.scope), ",".join(fields or ()))
+        asks = asking(request, items.max_age, items.wait)
+        questions = read_all(items.items, partial(question_of, asking=asks))
+        sharing = answers if fields is not None and BY_RULE.issuperset(fields) else None
+        await answer_all(services.decider, questions, answers.put, budget, sharing)
+        return answers.results
 
     return await array_response(request, "answers", answered)
 
@@ -104,15 +109,22 @@ def few(items: Sized, otherwise: str = "") -> None:
         raise Problem("too-many-items", detail, parameter="items", value=len(items))
 
 
-async def _answers(
-    services: Services, batch: BatchIn, asking: Asking, encode: Callable[[Decision], bytes], budget: YieldBudget
-) -> list[bytes]:
-    """The JSON of every item's result, in the order of the items."""
-    results = [b""] * len(batch.items)
-    questions = read_all(batch.items, lambda item: question_of(item, asking))
+class _BatchAnswers:
+    """The JSON of every item's result, in the order of the items; and Sharing, if they have the fields `form` alone."""
 
-    def take(number: int, result: Decision | Exception) -> None:
-        results[number] = encode_result(result, encode)
+    def __init__(self, items: int, encode: Callable[[Decision], bytes], held: HeldAnswers, form: str) -> None:
+        self.results = [b""] * items
+        self.form = form
+        self._encode = holding(encode, held)
 
-    await answer_all(services.decider, questions, take, budget)
-    return results
+    def put(self, number: int, result: Decision | Exception) -> None:
+        """Encode a result; see answer_all.Take."""
+        self.results[number] = encode_result(result, self._encode)
+
+    def made(self, number: int) -> bytes:
+        """See Sharing."""
+        return self.results[number]
+
+    def take(self, number: int, answer: bytes) -> None:
+        """See Sharing. The answer takes no more memory for this question."""
+        self.results[number] = answer

@@ -66,6 +66,9 @@ class Agent(AgentRow):
     unnamed: bool = False
     unlisted: bool = False
 
+    def __hash__(self) -> int:
+        return hash(self.token)
+
 
 def agent_key(token: str) -> str:
     """The key of a product token in the store; tokens are compared without case (RFC 9309 2.2.1)."""
