@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
@@ -28,17 +28,9 @@ LATE = 1.0
 class WorkTurns:
     """Gives turns of the event loop to long work, one at a time and in the order of the calls."""
 
-    def __init__(
-        self,
-        *,
-        first_seconds: float = FIRST_TURN_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-        refused: Refused = ignore,
-    ) -> None:
-        """`first_seconds`: see FIRST_TURN_SECONDS. `refused` is called with "turns" for each that is refused."""
+    def __init__(self, refused: Refused = ignore) -> None:
+        """`refused` is called with "turns" for each request that is refused."""
         self._lock = asyncio.Lock()  # first come, first served
-        self._first_seconds = first_seconds
-        self._clock = clock
         self._busy = refusal("turns", refused)
         self._numbers = count()
         self._waiting: dict[int, float] = {}  # since when, the oldest first
@@ -48,7 +40,7 @@ class WorkTurns:
         """Wait for the first turn of a request; the budget is for all its work. Raises Overloaded."""
         try:
             # Requests that came together are not refused together: so many answers would take a long turn.
-            async with asyncio.timeout(self._first_seconds * random.uniform(0.5, 1.0)):  # noqa: S311
+            async with asyncio.timeout(FIRST_TURN_SECONDS * random.uniform(0.5, 1.0)):  # noqa: S311
                 await self.next()
         except TimeoutError:
             raise self._busy() from None
@@ -63,7 +55,7 @@ class WorkTurns:
     async def turn(self) -> AsyncIterator[None]:
         """Run the block in a turn in which no other long work runs; what is ready runs before the next one."""
         number = next(self._numbers)
-        self._waiting[number] = self._clock()
+        self._waiting[number] = time.monotonic()
         try:
             await self._lock.acquire()
         finally:
@@ -86,7 +78,7 @@ class WorkTurns:
         if min(self._lags) > LATE:
             return True
         oldest = next(iter(self._waiting.values()), None)
-        return oldest is not None and self._clock() - oldest > LATE
+        return oldest is not None and time.monotonic() - oldest > LATE
 
 
 class YieldBudget:

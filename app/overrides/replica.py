@@ -10,12 +10,12 @@ from app.overrides.overrides_file import OfFile
 from app.overrides.redis_overrides import (
     AuditEntry,
     ChangedMeanwhile,
+    ManyOverrides,
     OverridesState,
     OverridesVersion,
     RedisOverrides,
     Row,
 )
-from app.overrides.restore import Restorer, has_lost
 from app.overrides.table import Override, Table
 from app.store.guarded_client import COOLDOWN, StoreDown
 
@@ -63,7 +63,7 @@ class Overrides:
         self._version: OverridesVersion | None = None
         self._syncing = asyncio.Lock()
         self._foreign: set[str] = set()
-        self._restorer = Restorer(store)
+        self._to_restore: dict[str, Row] = {}  # until they are written, since the store may fail meanwhile
 
     @property
     def table(self) -> Table:
@@ -120,10 +120,10 @@ class Overrides:
         """Read what has changed in the store; raises StoreDown."""
         async with self._syncing:
             state = await self._store.state()
-            if has_lost(state.version, self._version):
-                await self._restorer.note_loss(self.rows)
+            if _has_lost(state.version, self._version):
+                await self._find_lost()
                 self._version = None
-            if await self._restorer.restore():
+            if await self._restore():
                 state = await self._store.state()
             # If the version cannot be read, there may still be overrides: it may have been overwritten.
             if state.version is None or state.version != self._version:
@@ -155,6 +155,21 @@ class Overrides:
     async def _try_to_sync(self) -> None:
         with suppress(StoreDown):
             await self.sync()
+
+    async def _find_lost(self) -> None:
+        """Note which rows the store lacks, or has in an older state; raises StoreDown."""
+        stored = await self._store.rows(self.rows)
+        self._to_restore = {id_: row for id_, row in self.rows.items() if _is_older(stored.get(id_), row)}
+        _log.warning("The store has lost overrides; the %d that are known here are restored", len(self._to_restore))
+
+    async def _restore(self) -> bool:
+        """Write lost rows back; whether there was any. Raises StoreDown."""
+        lost = list(self._to_restore.items())
+        for id_, row in lost:
+            with suppress(ChangedMeanwhile, ManyOverrides):
+                await self._store.put(row.override, row.updated_by, row.updated_at)
+            del self._to_restore[id_]
+        return bool(lost)
 
     async def _learn(self, state: OverridesState) -> None:
         """Read the rows of this state. Later changes may be read too, and are read again next time."""
@@ -199,3 +214,17 @@ class Overrides:
             with Surviving(BackgroundTask.OVERRIDES, id_), suppress(ChangedMeanwhile, StoreDown):
                 if await self._store.remove(id_, "expiry", now):
                     _log.info("The override %s expired a day ago, and was removed", id_)
+
+
+def _has_lost(version: OverridesVersion | None, known: OverridesVersion | None) -> bool:
+    """Whether a store with this version has lost changes that led to the `known` one.
+
+    It was emptied, has evicted the overrides, or was replaced by a replica that lagged; that must not open what was
+    closed. An override that was removed in the seconds that were lost is restored, too: an operator can see it, and
+    has to remove it again.
+    """
+    return known is not None and (version is None or not version.follows(known))
+
+
+def _is_older(stored: Row | None, row: Row) -> bool:
+    return stored is None or stored.updated_at < row.updated_at

@@ -5,10 +5,12 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from app.loop import work_turns
 from app.loop.work_turns import LATE, WorkTurns
 from tests.api.raw_client import serve_app
 from tests.api.service import Service, running
@@ -67,9 +69,10 @@ async def site(store_url: str) -> AsyncIterator[Site]:
         httpx.AsyncClient(base_url=f"http://{host}:{port}", limits=limits, timeout=60.0) as client,
     ):
         it = Site(service, client, hot.url, cold.url)
-        it.turns._first_seconds = PATIENCE
-        assert (await it.get(hot.url)).status_code == 200
-        yield it
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(work_turns, "FIRST_TURN_SECONDS", PATIENCE)
+            assert (await it.get(hot.url)).status_code == 200
+            yield it
 
 
 KINDS = ("batch", "stream", "permits", "test")
@@ -105,7 +108,7 @@ async def test_at_most_one_request_with_long_work_is_served_in_a_turn(store_url:
 async def test_long_work_without_a_turn_is_refused(kind: str, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with site(store_url) as it:
         with monkeypatch.context() as patch:
-            patch.setattr(it.turns, "_first_seconds", 0.05)
+            patch.setattr(work_turns, "FIRST_TURN_SECONDS", 0.05)
             async with it.turns.turn():
                 responses = await asyncio.gather(*(it.post(kind) for _ in range(20)))
         assert {response.status_code for response in responses} == {503}
@@ -120,7 +123,7 @@ async def test_late_process_refuses_questions_about_unknown_origins(
 ) -> None:
     clock = Clock(0.0)
     async with site(store_url) as it:
-        monkeypatch.setattr(it.turns, "_clock", clock)
+        monkeypatch.setattr(work_turns, "time", SimpleNamespace(monotonic=clock))
         async with it.turns.turn():
             waiting = asyncio.create_task(it.turns.next())
             await asyncio.sleep(0)

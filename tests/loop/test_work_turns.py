@@ -3,9 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 
 import pytest
 
+from app.loop import work_turns
 from app.loop.admission import Overloaded
 from app.loop.work_turns import LATE, WorkTurns, YieldBudget
 from tests.doubles import Clock
@@ -61,9 +63,10 @@ async def test_short_tasks_run_between_two_slices() -> None:
     assert order.index("short") <= 2
 
 
-async def test_work_that_waits_too_long_for_its_first_turn_is_refused() -> None:
+async def test_work_that_waits_too_long_for_its_first_turn_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_turns, "FIRST_TURN_SECONDS", 0.01)
     refused: list[str] = []
-    turns = WorkTurns(first_seconds=0.01, refused=refused.append)
+    turns = WorkTurns(refused=refused.append)
     async with turns.turn():
         results = await asyncio.gather(*(turns.first() for _ in range(20)), return_exceptions=True)
     assert [type(result) for result in results] == [Overloaded] * 20
@@ -71,8 +74,9 @@ async def test_work_that_waits_too_long_for_its_first_turn_is_refused() -> None:
     assert isinstance(await turns.first(), YieldBudget)  # nothing of it is left
 
 
-async def test_work_that_has_begun_is_not_refused() -> None:
-    turns = WorkTurns(first_seconds=0.01)
+async def test_work_that_has_begun_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_turns, "FIRST_TURN_SECONDS", 0.01)
+    turns = WorkTurns()
     budget = await turns.first()
     async with turns.turn():
         going_on = asyncio.create_task(budget.next())
@@ -83,7 +87,7 @@ async def test_work_that_has_begun_is_not_refused() -> None:
 
 
 async def test_tasks_of_one_request_wait_for_one_turn() -> None:
-    turns = WorkTurns(clock=Clock(0.0))
+    turns = WorkTurns()
     budget = YieldBudget(turns)
     begun: list[str] = []
 
@@ -112,9 +116,10 @@ async def test_cancelled_work_gives_its_turn_to_the_next() -> None:
     assert not turns.is_late()
 
 
-async def test_process_is_late_while_the_oldest_work_waits_too_long() -> None:
+async def test_process_is_late_while_the_oldest_work_waits_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(0.0)
-    turns = WorkTurns(clock=clock)
+    monkeypatch.setattr(work_turns, "time", SimpleNamespace(monotonic=clock))
+    turns = WorkTurns()
     async with turns.turn():
         oldest = asyncio.create_task(turns.next())
         await asyncio.sleep(0)

@@ -34,22 +34,13 @@ class BodyLimit:
         self,
         app: ASGIApp,
         streamed: Callable[[Scope], bool],
-        *,
-        together: int = BODIES_LIMIT,
-        seconds: float = BODY_SECONDS,
-        silence: float = SILENCE_SECONDS,
         refused: Refused = ignore,
     ) -> None:
-        """`together`, `seconds` and `silence`: see BODIES_LIMIT, BODY_SECONDS and SILENCE_SECONDS.
-
-        `refused` is called with "bodies" for each request that is refused because of all bodies together.
-        """
+        """`refused` is called with "bodies" for each request that is refused because of all bodies together."""
         self._app = app
         self._streamed = streamed
         why = "This process holds too many request bodies at once"
-        self._room = HeldBytes(together, refusal("bodies", refused, why))
-        self._seconds = seconds
-        self._silence = silence
+        self._room = HeldBytes(BODIES_LIMIT, refusal("bodies", refused, why))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _has_no_body(scope):
@@ -57,7 +48,7 @@ class BodyLimit:
             return
         streamed = self._streamed(scope)
         now = asyncio.get_running_loop().time
-        deadline = now() + self._seconds
+        deadline = now() + BODY_SECONDS
         held = 0
         more = True
 
@@ -71,13 +62,13 @@ class BodyLimit:
 
         async def receive_bounded() -> Message:
             nonlocal more
-            latest = now() + self._silence if streamed else deadline
+            latest = now() + SILENCE_SECONDS if streamed else deadline
             try:
                 async with asyncio.timeout_at(latest if more else None):
                     message = await receive()
             except TimeoutError:
                 if not streamed:
-                    detail = f"The request body did not arrive within {self._seconds:.0f} s."
+                    detail = f"The request body did not arrive within {BODY_SECONDS:.0f} s."
                     raise Problem("slow-request", detail, {"Connection": "close"}) from None
                 # End the body rather than the connection: the client still gets its answers.
                 message = {"type": "http.request", "body": b"", "more_body": False}

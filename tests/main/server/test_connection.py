@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api.middleware import body_limit
 from app.api.middleware.body_limit import REQUEST_BODY_LIMIT, BodyLimit
 from app.api.problems import Problem
 from app.main.server.connection import HEAD_LIMIT, PIPELINED, Connection
@@ -73,9 +74,15 @@ class Flood:
             pass
 
 
-def reading(app: ASGIApp, *, streamed: bool = False, together: int = 2**28) -> ASGIApp:
-    """The application behind a BodyLimit with short timeouts, whose problems are answered."""
-    bounded = BodyLimit(app, lambda _: streamed, together=together, seconds=SHORT, silence=SHORT)
+@pytest.fixture(autouse=True)
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BODY_SECONDS", "SILENCE_SECONDS"):
+        monkeypatch.setattr(body_limit, name, SHORT)
+
+
+def reading(app: ASGIApp, *, streamed: bool = False) -> ASGIApp:
+    """The application behind a BodyLimit, whose problems are answered."""
+    bounded = BodyLimit(app, lambda _: streamed)
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -245,8 +252,9 @@ async def test_the_rest_of_a_refused_body_is_not_read_for_long() -> None:
         await until_so(lambda: not server.server_state.connections)
 
 
-async def test_all_bodies_together_are_bounded() -> None:
-    app = reading(size, together=1000)
+async def test_all_bodies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_limit, "BODIES_LIMIT", 1000)
+    app = reading(size)
     async with serve_app(app) as (address, _), connect(address) as first, connect(address) as second:
         await second.send(POST % 1001 + b"x" * 1001)
         answer = await second.answer()
