@@ -5,10 +5,8 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import reduce
 from itertools import chain
 from typing import Annotated
-from urllib.parse import urljoin
 
 from fastapi import Request, Response
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
@@ -23,6 +21,7 @@ from app.api.questions import asking
 from app.api.routing import api_router
 from app.api.services import Services, services_of
 from app.api.sites.reader import ReadBounds, ReadOutcome, SitePage
+from app.api.sites.sitemap import target_of
 from app.decisions.evaluate import Decision, Question, judge_every_purpose
 from app.decisions.question import (
     AGENT_TEXT,
@@ -39,7 +38,6 @@ from app.fetch.response import is_html
 from app.loop.helpers import TooMuchWork
 from robots_core.meta_tags import Metas, metas_json
 from robots_core.notes import Note, agent_notes
-from robots_core.origin import Target, read_target
 from robots_core.page_rules import join, robots_tags
 from robots_core.purposes.judge import PurposeState
 from robots_core.purposes.page import (
@@ -272,7 +270,7 @@ async def _page_out(services: Services, question: Question, page: SitePage, foun
     loads: dict[str, LoadOut] = {}
     others = 0
     for written in found.loads:
-        target = _target(page.target.url, found.base, written)
+        target = target_of(page.target.url, found.base, written)
         if target is None or target.origin != page.target.origin:
             others += 1
         elif target.url not in loads:
@@ -287,14 +285,6 @@ async def _page_out(services: Services, question: Question, page: SitePage, foun
         loads=list(loads.values()),
         other_origins=others,
     )
-
-
-def _target(*urls: str) -> Target | None:
-    """The target of the last URL, relative to those before it."""
-    try:
-        return read_target(reduce(urljoin, urls))
-    except ValueError:  # BadUrl, or urljoin's own for brackets in the wrong places
-        return None
 
 
 async def _metas_of(request: Request, html: str) -> Metas:

@@ -1,11 +1,13 @@
 """Read one sitemap (sitemaps.org): XML, an index of sitemaps, or a list of URLs. Pure; the input is not trusted."""
 
+from functools import reduce
 from typing import Final, NamedTuple
+from urllib.parse import urljoin
 from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 import msgspec
 
-from robots_core.origin import URL_LIMIT, BadUrl, Target, read_target
+from robots_core.origin import URL_LIMIT, Target, read_target
 
 URLS: Final = 50_000
 """URLs of the largest sitemap (sitemaps.org)."""
@@ -82,11 +84,11 @@ def read_sitemap(text: SitemapText) -> Sitemap:
     return Sitemap(list(urls), is_index, others, text.truncated)
 
 
-def target_of(url: str) -> Target | None:
-    """The target of a listed URL; None if it has none that can be fetched."""
+def target_of(*urls: str) -> Target | None:
+    """The target of the last URL, relative to those before it; None if it has none that can be fetched."""
     try:
-        return read_target(url)
-    except BadUrl:
+        return read_target(reduce(urljoin, urls))
+    except ValueError:  # BadUrl, or urljoin's own for brackets in the wrong places
         return None
 
 
