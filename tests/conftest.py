@@ -75,16 +75,16 @@ clients/test_unreachable.py clients/test_bundle_answers.py clients/test_java.py 
 clients/test_crawlee.py core/test_core_wheel.py browser/test_page.py browser/test_many.py proxies/test_proxies.py
 browser/test_versions.py browser/test_docs.py browser/test_keys.py browser/test_statements.py browser/test_outdated.py
 browser/test_service_view.py browser/test_live.py helm/test_refusals.py helm/test_values.py faults/test_loop_blocking.py
-api/test_schema.py faults/test_ending.py faults/test_restart.py robots/test_linear.py pacing/test_crowds.py
-faults/test_many_questions.py faults/test_poison.py pacing/test_law.py faults/test_load.py loop/test_helpers.py
-faults/test_store.py faults/test_hostile_origins.py pacing/test_fleet.py api/test_trial_rows.py
-robots/test_precedence.py faults/test_order.py robots/test_corpus.py history/archive/test_queue.py faults/test_fleet.py
-pacing/test_reserve.py faults/test_slow_files.py faults/test_rotated_password.py robots/test_size.py api/test_hostile.py
-cli/test_several.py faults/test_dead_origins.py history/archive/test_index.py cli/test_listeners.py robots/test_globs.py
-faults/test_overload.py faults/test_revoked_key.py pacing/test_key_shares.py store/test_connect.py
-store/test_refusals.py api/test_trials.py cache/test_tracked_objects.py store/test_shards.py overrides/test_replica.py
-faults/test_dns.py test_house.py api/test_answer_tags.py api/test_cycles.py deploy/test_valkey_group.py
-pacing/test_failover.py
+api/test_schema.py faults/test_ending.py faults/test_restart.py lint/test_real_files.py robots/test_linear.py
+pacing/test_crowds.py loop/test_helpers.py test_sweep.py faults/test_poison.py pacing/test_law.py faults/test_load.py
+faults/test_many_questions.py faults/test_store.py faults/test_hostile_origins.py pacing/test_fleet.py
+api/test_trial_rows.py robots/test_precedence.py faults/test_order.py robots/test_corpus.py
+history/archive/test_queue.py faults/test_fleet.py pacing/test_reserve.py faults/test_slow_files.py
+faults/test_rotated_password.py robots/test_size.py api/test_hostile.py cli/test_several.py faults/test_dead_origins.py
+history/archive/test_index.py cli/test_listeners.py robots/test_globs.py faults/test_overload.py
+faults/test_revoked_key.py pacing/test_key_shares.py store/test_connect.py store/test_refusals.py api/test_trials.py
+cache/test_tracked_objects.py store/test_shards.py overrides/test_replica.py faults/test_dns.py test_house.py
+api/test_answer_tags.py api/test_cycles.py deploy/test_valkey_group.py pacing/test_failover.py
 """
 """The files whose tests take longest, the longest first; those of `make test-tools`, then those of `make test`."""
 
