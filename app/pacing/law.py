@@ -5,8 +5,10 @@ Instants and durations are whole microseconds. Docs: docs/explanation/pacing.md.
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from app.pacing.schedule import PaceWindow
 
 SECOND = 1_000_000
 
@@ -20,11 +22,9 @@ NEAR_SLOTS = 2
 CALL_TAKES = SECOND // 10
 """A call and its answer may take so long: whose turn was less than this ago is not late."""
 
-TURN_GRACE, GRACE_SLOTS = 10 * SECOND, 2
-"""A caller or a key is active until so long, and so many intervals of its key, after it was expected back."""
-
-MISSED_SLOTS = 32
-"""A missed turn is remembered for so many intervals of a key."""
+TURN_GRACE, MISSED_SLOTS = 10 * SECOND, 32
+"""A caller or a key is active for so long after it was expected back. A turn that was missed is remembered for so many
+intervals of its key more."""
 
 MAX_SLOTS = 2 * FAR_SLOTS
 MAX_ACTIVE, MAX_OWN = 1000, 64
@@ -47,9 +47,9 @@ class Queue(NamedTuple):
     """One queue. `slots` are those that are not over, by time; `tail` is the end of the last, should they be lost.
 
     `keys` are active until these instants, and so are `callers`, by key. `turns`, by key, are when those that wait are
-    to be back; a caller has as many as it has workers that wait. `line` are the turns of all keys, and `stand_in` is
-    when a caller without one is to be back, for the next slot. `shortest` is the shortest max_wait of those that were
-    refused recently, which holds up to `shortest_until`.
+    to be back: "<caller>:<number>", since a caller has as many as it has workers that wait. `line` are the turns of all
+    keys, and `stand_in` is when a caller without one is to be back, for the next slot. `shortest` is the shortest
+    max_wait of those that were refused recently, which holds up to `shortest_until`.
     """
 
     tail: int = 0
@@ -63,15 +63,6 @@ class Queue(NamedTuple):
     shortest_until: int = 0
 
 
-class AnyWindow(Protocol):
-    """One document every `interval`, up to the instant `until`."""
-
-    @property
-    def until(self) -> float: ...
-    @property
-    def interval(self) -> float: ...
-
-
 class RateWindow(NamedTuple):
     """One document every `interval`, up to the instant `until`."""
 
@@ -82,7 +73,7 @@ class RateWindow(NamedTuple):
 class Request(NamedTuple):
     """A request for a slot; `caller` is "<key id>/<name>", or "<name>" without keys. `name` is the slot's.
 
-    A negative `max_wait` only asks. `learned`: pages were reported, and the pace follows them.
+    `learned`: pages were reported, and the pace follows them.
     """
 
     caller: str
@@ -100,7 +91,7 @@ class Turn(NamedTuple):
     retry_after: int
 
 
-def advance(windows: Sequence[AnyWindow], at: float, documents: float) -> float:
+def advance(windows: Sequence[RateWindow] | Sequence[PaceWindow], at: float, documents: float) -> float:
     """The instant from which the pace permits another document after `documents` were fetched at `at`."""
     for window in windows:
         if at < window.until:
@@ -124,10 +115,10 @@ def reserve(
     keys, callers = _later(queue.keys, now), _later(queue.callers.get(key, {}), now)
     active_keys, active = len(keys | {key: 0}), len(callers | {caller: 0})
     spacing = interval * active_keys
-    grace = TURN_GRACE + GRACE_SLOTS * spacing
-    turns = _later(queue.turns.get(key, {}), now - grace)
-    line = _later(queue.line, now - TURN_GRACE - MISSED_SLOTS * spacing)
-    own = _own_turns(turns, line, caller, now, takes=max_wait >= 0)
+
+    forgotten = now - TURN_GRACE - MISSED_SLOTS * spacing
+    turns, line = _later(queue.turns.get(key, {}), forgotten), _later(queue.line, forgotten)
+    waiting, latest, is_due = _own_turns(turns, line, caller, now)
 
     # The horizon: no longer than the shortest max_wait of those that were refused recently.
     shortest, shortest_until = queue.shortest, queue.shortest_until
@@ -135,27 +126,28 @@ def reserve(
         shortest = LONGEST_COST
     most = FAR_SLOTS if active_keys == 1 and not request.learned else AHEAD_SLOTS
     horizon = min(max(AHEAD_FOR, min(most * interval, shortest)), FAR_SLOTS * interval)
-    reach = max(0, min(max_wait, horizon))
-    slow = reach < interval
+    reach = min(max_wait, horizon)
 
+    # The first slot that fits. Those of a key are apart, so that the others find some between them when they ask.
     slots, tail = _whole(queue, now)
     first = max(now, closed_until, used_up_until)
     go, end = _first_fit(slots, request, first)
-    if active_keys > 1 and go - now >= max(interval, CALL_TAKES) and not slow:
-        # The slots of a key are apart, so that the others find some between them as soon as they ask.
-        go, end = _first_fit(slots, request, max(first, _spaced(slots, key, active_keys)))
-    blocked = max(now, used_up_until)
-    if len(slots) >= MAX_SLOTS:
-        blocked = max(blocked, slots[0].end)
+    last = next((slot for slot in reversed(slots) if slot.caller.startswith(key)), None)
+    if active_keys > 1 and last and go - now >= max(interval, CALL_TAKES):
+        go, end = _first_fit(slots, request, max(first, last.begin + active_keys * (last.end - last.begin)))
+    blocked = max(now, used_up_until, slots[0].end if len(slots) >= MAX_SLOTS else 0)
+
+    # A caller holds its share of the horizon at most.
     held = [slot for slot in slots if slot.begin > now and slot.caller == caller]
-    may_go = _within_share(held, max(interval, horizon // active_keys // active), end - go)
+    exceeds = sum(slot.end - slot.begin for slot in held) + end - go > max(interval, horizon // active_keys // active)
+    may_go = held[0].begin if held and exceeds else 0
 
     # Who is not due gets a slot that is near, or that no one is expected for. Who is late is no longer expected.
     late = max(CALL_TAKES, min(interval, reach) // 4)
-    expected, expected_of_key = _expected(line, now - late), _expected(turns, now - late)
+    expected = sorted(turn for turn in line.values() if turn > now - late)
     near = min(NEAR_SLOTS * interval, reach // 2)
-    within = min(max_wait, FAR_SLOTS * interval) if own.due else min(max_wait, reach)
-    is_free = own.due or bisect_right(expected, go - near) == 0
+    within = min(max_wait, FAR_SLOTS * interval) if is_due else reach
+    is_free = is_due or bisect_right(expected, go - near) == 0
     stand_in = queue.stand_in
     if go - now <= within and blocked <= now and (go - now < near or (may_go <= now and is_free)):
         given = Booked(go, end, caller, request.name)
@@ -163,28 +155,32 @@ def reserve(
         result: Booked | Turn = given
     else:
         opens = max(blocked, may_go, go - reach)
-        # Where no two slots are in reach and turns were missed, one without a turn stands in for who may not come.
+        # Where no two slots are in reach and turns were missed, one more stands in for who may not come.
         missed = len(expected) < len(line)
         is_next = bisect_right(expected, opens) <= missed
-        stands_in = slow and missed and is_next and not own.due and stand_in < opens and max_wait >= 0
+        stands_in = reach < interval and missed and is_next and stand_in < opens
         if stands_in:
-            turn = stand_in = opens + max(reach * 3 // 4, late)
-        elif own.due and is_next:
-            turn = opens
+            turn = stand_in = opens + reach * 3 // 4
+        elif is_due:
+            turn = opens if is_next else _gap(expected, opens, interval, opens)
         else:
-            turn = _place(_Refused(opens, now - late, interval, spacing, active), own, expected, expected_of_key)
+            # Behind the others of its key, and the turns of the caller's other workers as far apart as its share.
+            of_key = sorted(turn for turn in turns.values() if turn > now - late)
+            start = _gap(of_key, opens, spacing, now - late)
+            start = max(start, latest + active * spacing) if waiting else start
+            turn = _gap(expected, start, interval, start)
+            # The first turn of a key is put off for those of others by less than two rounds of the keys.
+            turn = start if not of_key and turn >= start + 2 * spacing else turn
         turn = max(turn, now + min(interval, reach) // 4)
         retry_after = min(turn - now, LONGEST_RETRY)
         result, back = Turn(go - now, retry_after), now + retry_after
-        if max_wait >= 0 and not stands_in and own.waiting < MAX_OWN and len(turns) < MAX_ACTIVE:
-            turns[f"{caller}:{own.waiting}"] = line[f"{caller}:{own.waiting}"] = turn
+        if waiting < MAX_OWN and not stands_in and len(turns) < MAX_ACTIVE:
+            turns[f"{caller}:{waiting}"] = line[f"{caller}:{waiting}"] = turn
         if max_wait <= shortest:
-            shortest, shortest_until = max_wait, back + grace
-    if max_wait < 0:
-        return result, queue._replace(tail=tail, slots=slots, turns={**queue.turns, key: turns}, line=line)
+            shortest, shortest_until = max_wait, back + TURN_GRACE
     for members, name in ((keys, key), (callers, caller)):
         if name in members or len(members) < MAX_ACTIVE:
-            members[name] = max(members.get(name, 0), back + grace)
+            members[name] = max(members.get(name, 0), back + TURN_GRACE)
     of_keys = {**queue.callers, key: callers}, {**queue.turns, key: turns}
     return result, Queue(tail, slots, keys, *of_keys, line, stand_in, shortest, shortest_until)
 
@@ -202,30 +198,22 @@ def _later(members: Mapping[str, int], instant: int) -> dict[str, int]:
     return {name: until for name, until in members.items() if until > instant}
 
 
-class _Own(NamedTuple):
-    """A caller's turns: how many it waits for, the latest of them, and whether one has come, which does not count."""
+def _own_turns(turns: dict[str, int], line: dict[str, int], caller: str, now: int) -> tuple[int, int, bool]:
+    """How many turns the caller waits for, the latest, and whether one has come.
 
-    waiting: int
-    latest: int
-    due: bool
-
-
-def _own_turns(turns: dict[str, int], line: dict[str, int], caller: str, now: int, *, takes: bool) -> _Own:
-    """The caller's turns. The first that has come is taken out of the line, and the last one gets its number."""
-    count, due = 0, None
-    while count < MAX_OWN and (name := f"{caller}:{count}") in turns:
-        if turns[name] <= now and (due is None or turns[name] < turns[due]):
-            due = name
-        count += 1
-    latest = max((turns[f"{caller}:{number}"] for number in range(count)), default=0)
-    if due is not None and takes:
-        count -= 1
-        last = f"{caller}:{count}"
-        last_at = turns[last]
-        for members in (turns, line):
-            members[due] = last_at
-            members.pop(last, None)
-    return _Own(count, latest, due is not None)
+    The first that has come ends with this call, and the last one gets its number.
+    """
+    own = list[int]()
+    while len(own) < MAX_OWN and (name := f"{caller}:{len(own)}") in turns:
+        own.append(turns[name])
+    first, latest = min(own, default=math.inf), max(own, default=0)
+    if first > now:
+        return len(own), latest, False
+    due, last = f"{caller}:{own.index(int(first))}", own.pop()
+    for members in (turns, line):
+        members[due] = last
+        members.pop(f"{caller}:{len(own)}", None)
+    return len(own), latest, True
 
 
 def _whole(queue: Queue, now: int) -> tuple[tuple[Booked, ...], int]:
@@ -237,7 +225,7 @@ def _whole(queue: Queue, now: int) -> tuple[tuple[Booked, ...], int]:
     return slots, max(queue.tail, end)
 
 
-def _first_fit(slots: Iterable[Booked], request: Request, at: int) -> tuple[int, int]:
+def _first_fit(slots: Sequence[Booked], request: Request, at: int) -> tuple[int, int]:
     """When a slot for the request can begin, from this instant on, and when it ends."""
 
     def end_of(begin: int) -> int:
@@ -251,46 +239,6 @@ def _first_fit(slots: Iterable[Booked], request: Request, at: int) -> tuple[int,
             at = slot.end
             end = end_of(at)
     return at, end
-
-
-def _spaced(slots: Sequence[Booked], key: str, active_keys: int) -> int:
-    """When a key may have one more slot: as many times what its last one takes after that as there are keys."""
-    last = next((slot for slot in reversed(slots) if slot.caller.startswith(key)), None)
-    return last.begin + active_keys * (last.end - last.begin) if last else 0
-
-
-def _within_share(held: Sequence[Booked], share: int, takes: int) -> int:
-    """When a caller that has these slots, which have not begun, may have one more."""
-    exceeds = held and sum(slot.end - slot.begin for slot in held) + takes > share
-    return held[0].begin if exceeds else 0
-
-
-def _expected(turns: Mapping[str, int], after: int) -> Sequence[int]:
-    return sorted(turn for turn in turns.values() if turn > after)
-
-
-class _Refused(NamedTuple):
-    """A request that gets no slot before `opens`. Turns of its key are `spacing` apart; up to `late` none counts."""
-
-    opens: int
-    late: int
-    interval: int
-    spacing: int
-    active: int
-
-
-def _place(at: _Refused, own: _Own, expected: Sequence[int], expected_of_key: Sequence[int]) -> int:
-    """Behind the others of its key, and where no other key's turn is. Who was due takes the first gap.
-
-    The first of a key's turns is not put off for those of others.
-    """
-    if own.due:
-        return _gap(expected, at.opens, at.interval, at.opens)
-    start = _gap(expected_of_key, at.opens, at.spacing, at.late)
-    if own.waiting:
-        start = max(start, own.latest + at.active * at.spacing)
-    turn = _gap(expected, start, at.interval, start)
-    return start if start == at.opens and turn >= start + at.spacing else turn
 
 
 def _gap(line: Sequence[int], start: int, apart: int, after: int) -> int:

@@ -11,10 +11,7 @@
 -- bad, bad_at   the interval at which the pool refused, and when; with the pool's backoff
 --
 -- By Little's law, an interval of k x the mean time of a page keeps 1/k requests in the pool on average.
---
--- Reports weigh alike for as long as they come at one rate. The time since the report before would be no weight: after a
--- slow page it is long, so slow pages would count for more than they are. Only a silence of more than SILENCE times that
--- weighs, too: the site hangs, or has not been crawled for long.
+-- Why reports weigh as they do is in docs/explanation/pacing.md.
 local MEAN_OVER, MOST_WEIGHT, SILENCE = 60e6, 0.25, 4
 local FEW, CLIP, RECENT, EXCESS = 8, 8, 16, 1.5
 local SHORTEST, LONGEST, TIME_OUT = 1e3, 60e6, 30e6
@@ -22,18 +19,21 @@ local NEAR, QUICK, SLOW = 1.25, 60e6, 3600e6
 local QUICK_PART = QUICK * math.log(2 / NEAR) / math.log(2)
 
 -- One hand-over: `count` reports and the mean of their times. Errors quicker than the latency are not among them.
-local function learn(latency, recent, apart, told, reports, count, mean)
-  if count < 1 then return latency, recent, apart, told, reports end
+local function learn(queue, count, mean)
+  if queue.latency == 0 then queue.reports = 0 end
+  if count < 1 then return end
   mean = math.max(SHORTEST, math.min(mean, LONGEST))
-  if reports >= FEW then mean = math.min(mean, CLIP * math.max(latency, recent / EXCESS)) end
-  local early = reports < FEW and count / (reports + count) or 0   -- the first few count alike
+  if queue.reports >= FEW then mean = math.min(mean, CLIP * math.max(queue.latency, queue.recent / EXCESS)) end
+  local early = queue.reports < FEW and count / (queue.reports + count) or 0   -- the first few count alike
   local few = math.min(0.5, count / RECENT)
-  local since = reports > 0 and math.min(math.max(0, now - told), MEAN_OVER) or 0
-  if apart == 0 then apart = since / count end
-  local weight = math.min(MOST_WEIGHT, (count * apart + math.max(0, since - SILENCE * apart)) / MEAN_OVER)
-  latency = latency + math.max(early, weight) * (mean - latency)
-  recent = recent + math.max(early, few) * (mean - recent)
-  return latency, recent, apart + few * (since / count - apart), now, math.min(reports + count, FEW)
+  local since = queue.reports > 0 and math.min(math.max(0, now - queue.told), MEAN_OVER) or 0
+  if queue.apart == 0 then queue.apart = since / count end
+  local silence = math.max(0, since - SILENCE * queue.apart)
+  local weight = math.min(MOST_WEIGHT, (count * queue.apart + silence) / MEAN_OVER)
+  queue.latency = queue.latency + math.max(early, weight) * (mean - queue.latency)
+  queue.recent = queue.recent + math.max(early, few) * (mean - queue.recent)
+  queue.apart = queue.apart + few * (since / count - queue.apart)
+  queue.told, queue.reports = now, math.min(queue.reports + count, FEW)
 end
 
 -- What is left of a refusal: twice the interval that was refused, soon NEAR of it, and then half of the rest each hour.
@@ -44,18 +44,17 @@ local function penalty(bad, bad_at)
   return bad * NEAR * 0.5 ^ ((age - QUICK_PART) / SLOW)
 end
 
--- A new run of refusals began, at slots of the interval `pace`. If no page came since the last one, the site is down,
--- and the pace is not the cause.
-local function refused(pace, page_at, bad, bad_at)
-  if bad > 0 and page_at <= bad_at then return bad, bad_at end
-  return pace, now
+-- A new run of refusals began. If no page came since the last one, the site is down, and the pace is not the cause.
+local function refused(backoff, queue)
+  if backoff.bad == 0 or queue.page_at > backoff.bad_at then backoff.bad, backoff.bad_at = queue.pace, now end
 end
 
 -- The least interval that latency and refusals leave, and which of them decided: 1 latency, 2 refusals, or 0.
 -- `factor` is PACE_LATENCY, 0 for none.
-local function least_interval(factor, most, cap, latency, recent, reports, bad, bad_at)
-  local by_latency = reports > 0 and math.min(factor * math.max(latency, recent / EXCESS), most, cap) or 0
-  local by_refusal = math.min(penalty(bad, bad_at), cap)
-  if by_refusal > by_latency then return by_refusal, 2 end
-  return by_latency, by_latency > 0 and 1 or 0
+local function least_interval(queue, backoff, factor, most, cap)
+  local latency = math.max(queue.latency, queue.recent / EXCESS)
+  local by_latency = queue.reports > 0 and math.min(factor * latency, most, cap) or 0
+  local by_refusal = math.min(penalty(backoff.bad, backoff.bad_at), cap)
+  if by_refusal > by_latency then return math.ceil(by_refusal), 2 end
+  return math.ceil(by_latency), by_latency > 0 and 1 or 0
 end

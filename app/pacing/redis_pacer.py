@@ -5,23 +5,11 @@ import time
 import zlib
 from collections.abc import Sequence
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from app.pacing.law import (
-    AHEAD_FOR,
-    AHEAD_SLOTS,
-    CALL_TAKES,
-    FAR_SLOTS,
-    GRACE_SLOTS,
-    LONGEST_RETRY,
-    MAX_ACTIVE,
-    MAX_OWN,
-    MAX_SLOTS,
-    MISSED_SLOTS,
-    NEAR_SLOTS,
-    SECOND,
-    TURN_GRACE,
-)
+import msgspec
+
+from app.pacing import law
 from app.pacing.page_times import NO_PAGES, PageReports
 from app.pacing.schedule import Bound, window_at
 from app.pacing.slots import (
@@ -47,111 +35,103 @@ BUCKETS = 4096
 be evicted. All processes on a store have to use the same number."""
 
 
-class StateArguments(NamedTuple):
-    """What every script is given first: state.lua reads it. A script gets the number of each argument as ARG_...
-
-    Times are in microseconds.
-    """
+class Knowledge(msgspec.Struct, kw_only=True):
+    """What every script is told of its queue and of the clock. Instants and durations are in microseconds."""
 
     pool: str
     """The pool's field in the record of its bucket."""
     queue: str
     """That of the queue."""
-    latest: str
+    latest: int
     """If this server's clock shows more, it was set forward since the process last heard of it; 0 if it never did."""
-    unset: str
+    unset: int
     """What it would show at least if it was not set."""
-    steps: str
-    """The forward steps that the process has seen: `<latest instant before> <by>`, ..."""
-    backoff: str
+    steps: Sequence[tuple[int, int]]
+    """The forward steps that the process has seen: the latest instant before, and by how much."""
+    backoff: int
     """The time to the end of the pool's backoff, as the process remembers it, or 0."""
 
 
-class OutcomeArguments(NamedTuple):
-    """What outcome.lua is given after those. Times are in microseconds."""
+class SlotOutcome(msgspec.Struct):
+    """What outcome.lua is asked. `known`: the process remembers a backoff."""
 
-    what: str
-    """`released`, `known` (the process remembers a backoff) or `backoff`."""
+    what: Literal["released", "known", "backoff"]
     slot: str = ""
     """The slot that is released, as it is in the set."""
-    retry_after: str = ""
-    """Retry-After or 0."""
-    first_step: str = ""
-    longest_step: str = ""
-    max_retry_after: str = ""
-    reset_after: str = ""
-    max_unconfirmed: str = ""
-    """The longest backoff on the word of one reporter."""
+    retry_after: int = 0
     reporter: str = ""
     """Empty for an operator."""
 
 
-class ReserveArguments(NamedTuple):
-    """What reserve.lua is given after those of state.lua, in this order, and then the windows.
+class Ask(msgspec.Struct, kw_only=True):
+    """What reserve.lua is asked. Instants and durations are in microseconds."""
 
-    Times are in microseconds. Each window is `until` (an instant) and `interval`; the last one never ends.
-    """
-
-    max_wait: str
-    """Negative: only ask."""
-    cost: str
-    """In documents."""
+    windows: Sequence[tuple[int, int]]
+    """Each is `until` and `interval`; the last one never ends."""
+    max_wait: int
+    """Negative: the process only tells what it knows."""
+    cost: float
     caller: str
-    """`<key id>/<name>`, without API keys `<name>`."""
     nonce: str
-    closed_for: str
+    closed_for: int
     """Give no slot for so long, or 0."""
-    closed_if_behind: str
+    closed_if_behind: int
     """Give none for so long if slots were lost."""
-    known_end: str
+    known_end: int
     """The time to the end of the queue, as this process remembers it, or 0."""
-    known_count: str
-    robots_fetched: str
+    known_count: int
+    robots_fetched: int
     """When robots.txt was last fetched, or 0."""
-    pages: str
+    pages: int
     """How many pages were reported to the process since its last call."""
-    mean: str
+    mean: int
     """The mean of their times."""
-    timed_out: str
-    """1 if one timed out."""
-    succeeded: str
-    """1 if one was a 2xx."""
-    factor: str
+    timed_out: bool
+    succeeded: bool
+    """Whether one was a 2xx."""
+    factor: float
     """PACE_LATENCY."""
-    longest_by_latency: str
+    longest_by_latency: int
     """The longest interval that latency sets."""
-    cap: str
+    cap: int
     """PACE_CAP."""
-    budget: str
+    budget: int
     """Documents a day, or 0."""
 
 
-def _numbers(*names: str) -> dict[str, int]:
-    return {f"ARG_{name.upper()}": number for number, name in enumerate((*StateArguments._fields, *names), 1)}
+class Reply(NamedTuple):
+    """What reserve.lua says, in microseconds. If nothing was reserved, the slot is the first that is free."""
+
+    reserved: int
+    now: int
+    begin: int
+    end: int
+    interval: int
+    queue_end: int
+    given: int
+    backoff_until: int
+    clock_step: int
+    """By how much the clock was found to be set back; negative: forward."""
+    given_back: int
+    """1 if the end of the backoff is from this process."""
+    latency: int
+    least: int
+    """The least interval by latency and by refusals."""
+    decided: int
+    """Which of them decided; _BUDGET: the documents of the day are used up."""
+    retry_after: int
+    """The time to the caller's turn, or 0."""
 
 
-_OF_RESERVE, _OF_OUTCOME = _numbers(*ReserveArguments._fields, "windows"), _numbers(*OutcomeArguments._fields)
-
-_RESERVE = Script.load(
-    __package__,
-    "state.lua",
-    "pace.lua",
-    "reserve.lua",
-    CALL_TAKES=CALL_TAKES,
-    AHEAD_FOR=AHEAD_FOR,
-    AHEAD_SLOTS=AHEAD_SLOTS,
-    FAR_SLOTS=FAR_SLOTS,
-    NEAR_SLOTS=NEAR_SLOTS,
-    TURN_GRACE=TURN_GRACE,
-    GRACE_SLOTS=GRACE_SLOTS,
-    MISSED_SLOTS=MISSED_SLOTS,
-    MAX_SLOTS=MAX_SLOTS,
-    MAX_ACTIVE=MAX_ACTIVE,
-    MAX_OWN=MAX_OWN,
-    LONGEST_RETRY=LONGEST_RETRY,
-    **_OF_RESERVE,
-)
-_OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua", **_OF_OUTCOME)
+_CONSTANTS = {name: value for name, value in vars(law).items() if name.isupper()} | {
+    "FIRST_BACKOFF": round(FIRST_BACKOFF * law.SECOND),
+    "LONGEST_BACKOFF": round(LONGEST_BACKOFF * law.SECOND),
+    "RESET_AFTER": round(BACKOFF_RESET_AFTER * law.SECOND),
+    "MAX_CONFIRMED": round(MAX_CONFIRMED * law.SECOND),
+    "MAX_UNCONFIRMED": round(MAX_UNCONFIRMED * law.SECOND),
+}
+_RESERVE = Script.load(__package__, "state.lua", "pace.lua", "reserve.lua", **_CONSTANTS)
+_OUTCOME = Script.load(__package__, "state.lua", "pace.lua", "outcome.lua", **_CONSTANTS)
 
 _BUDGET = 3
 
@@ -195,59 +175,57 @@ class RedisPacer:
         more, and need time to say. `pages` is what the process was told of the queue's pages since its last call.
         """
         key, name = request.key, token_hex(8)
-        windows = [
-            text for window in request.windows for text in (_micro(window.until), _micro(window.interval, up=True))
-        ]
-        reply = await self._run(
-            _RESERVE,
-            key,
-            backoff,
-            *ReserveArguments(
-                max_wait=_micro(request.max_wait),
-                cost=f"{request.cost:.6f}",
-                caller=request.caller,
-                nonce=name,
-                closed_for=_micro(closed_for),
-                closed_if_behind=_micro(closed_if_behind),
-                known_end=_micro(max(0.0, known.ends - known.seen_at)),
-                known_count=str(known.given),
-                robots_fetched=_micro(request.fetched_at),
-                pages=str(pages.pages),
-                mean=_micro(pages.mean),
-                timed_out="1" if pages.timed_out else "0",
-                succeeded="1" if pages.succeeded else "0",
-                factor=f"{self._latency_factor:.6f}",
-                longest_by_latency=_micro(LONGEST_BY_LATENCY),
-                cap=_micro(request.cap),
-                budget=str(request.budget),
-            ),
-            *windows,
-            key_id=request.key_id,
-            length=14,
+        ask = Ask(
+            windows=[(_micro(window.until), math.ceil(window.interval * law.SECOND)) for window in request.windows],
+            max_wait=_micro(request.max_wait),
+            cost=request.cost,
+            caller=request.caller,
+            nonce=name,
+            closed_for=_micro(closed_for),
+            closed_if_behind=_micro(closed_if_behind),
+            known_end=_micro(max(0.0, known.ends - known.seen_at)),
+            known_count=known.given,
+            robots_fetched=_micro(request.fetched_at),
+            pages=pages.pages,
+            mean=_micro(pages.mean),
+            timed_out=pages.timed_out,
+            succeeded=pages.succeeded,
+            factor=self._latency_factor,
+            longest_by_latency=_micro(LONGEST_BY_LATENCY),
+            cap=_micro(request.cap),
+            budget=request.budget,
         )
-        reserved, now, go, end, length, queue_end, count, backoff_until, step, given_back, *learned = reply
-        latency, least = learned[0] / SECOND, learned[1] / SECOND
-        queue = QueueState(queue_end / SECOND, count, now / SECOND)
-        by = _BOUNDS[learned[2] % len(_BOUNDS)]
-        view = QueueView(queue, backoff_until / SECOND, step / SECOND, bool(given_back), latency, least, by)
-        wait, interval, go_at = max(0.0, (go - now) / SECOND), length / SECOND, go / SECOND
-        own = window_at(request.windows, go_at)
-        bound = by if least > own.interval + 1 / SECOND else own.bound
-        if not reserved:
-            bound = "budget" if learned[2] == _BUDGET else bound
-            return WaitTooLong(wait, learned[3] / SECOND, interval, bound), view
-        return Slot(key, f"{end}:{name}:{request.caller}", go_at, wait, interval, bound), view
+        length = len(Reply._fields)
+        reply = Reply(*await self._run(_RESERVE, key, backoff, ask, length=length, key_id=request.key_id))
+        queue = QueueState(reply.queue_end / law.SECOND, reply.given, reply.now / law.SECOND)
+        least, by = reply.least / law.SECOND, _BOUNDS[reply.decided % len(_BOUNDS)]
+        view = QueueView(
+            queue,
+            reply.backoff_until / law.SECOND,
+            reply.clock_step / law.SECOND,
+            bool(reply.given_back),
+            reply.latency / law.SECOND,
+            least,
+            by,
+        )
+        go_at, wait = reply.begin / law.SECOND, max(0.0, (reply.begin - reply.now) / law.SECOND)
+        interval, own = reply.interval / law.SECOND, window_at(request.windows, go_at)
+        bound = by if least > own.interval + 1 / law.SECOND else own.bound
+        if reply.reserved:
+            return Slot(key, f"{reply.end}:{name}:{request.caller}", go_at, wait, interval, bound), view
+        bound = "budget" if reply.decided == _BUDGET else bound
+        return WaitTooLong(wait, reply.retry_after / law.SECOND, interval, bound), view
 
     async def release(self, key: PaceKey, name: str) -> bool:
         """Free a slot that was not used; False if there is none of that name. Raises StoreDown."""
-        return bool(await self._report(key, 0.0, OutcomeArguments("released", slot=name)))
+        return bool(await self._report(key, 0.0, SlotOutcome("released", slot=name)))
 
     async def give_back(self, key: PaceKey, backoff: float) -> bool:
         """Tell the store that a backoff from the key's pool has so many seconds left. Raises StoreDown.
 
         Returns whether the store did not know it.
         """
-        return bool(await self._report(key, backoff, OutcomeArguments("known")))
+        return bool(await self._report(key, backoff, SlotOutcome("known")))
 
     async def back_off(
         self, key: PaceKey, retry_after: float, reporter: str | None = None, known: float = 0.0
@@ -257,17 +235,8 @@ class RedisPacer:
         An operator (None as the `reporter`) needs no second reporter to confirm a long backoff. `known` is how many
         seconds are left of a backoff that this process remembers.
         """
-        outcome = OutcomeArguments(
-            "backoff",
-            retry_after=_micro(min(retry_after, MAX_CONFIRMED)),
-            first_step=_micro(FIRST_BACKOFF),
-            longest_step=_micro(LONGEST_BACKOFF),
-            max_retry_after=_micro(MAX_CONFIRMED),
-            reset_after=_micro(BACKOFF_RESET_AFTER),
-            max_unconfirmed=_micro(MAX_UNCONFIRMED),
-            reporter=reporter or "",
-        )
-        return await self._report(key, known, outcome) / SECOND
+        outcome = SlotOutcome("backoff", retry_after=_micro(min(retry_after, MAX_CONFIRMED)), reporter=reporter or "")
+        return await self._report(key, known, outcome) / law.SECOND
 
     def shard_of(self, key: PaceKey) -> int:
         """The shard that holds the key's queue."""
@@ -279,32 +248,37 @@ class RedisPacer:
         asked = clock.steady()
         clock.sync_reply(await self._store.ping_shard(shard), asked)
 
-    async def _report(self, key: PaceKey, backoff: float, outcome: OutcomeArguments) -> int:
-        return (await self._run(_OUTCOME, key, backoff, *outcome, length=2))[0]
+    async def _report(self, key: PaceKey, backoff: float, outcome: SlotOutcome) -> int:
+        return (await self._run(_OUTCOME, key, backoff, outcome, length=2))[0]
 
     async def _run(
-        self, script: Script, key: PaceKey, backoff: float, *arguments: str, length: int, key_id: str = ""
+        self, script: Script, key: PaceKey, backoff: float, ask: Ask | SlotOutcome, *, length: int, key_id: str = ""
     ) -> Sequence[int]:
         """Run a script, with what all of them need to know, and note the time in its reply."""
         keys = keys_of(key, key_id)
         clock = self._clocks.of(self._store.shard_of(keys[0]))
-        asked, seconds = 0.0, min(backoff, MAX_CONFIRMED + LONGEST_BACKOFF)
+        asked, (pool, queue) = 0.0, _fields(key)
 
-        def first() -> Sequence[str]:
+        def first() -> Sequence[bytes]:
             nonlocal asked
             asked = clock.steady()
-            steps = " ".join(_micro(number) for step in clock.steps for number in step)
-            return StateArguments(*_fields(key), _micro(clock.latest()), _micro(clock()), steps, _micro(seconds))
+            knowledge = Knowledge(
+                pool=pool,
+                queue=queue,
+                latest=_micro(clock.latest()),
+                unset=_micro(clock()),
+                steps=[(_micro(step.before), _micro(step.by)) for step in clock.steps],
+                backoff=_micro(min(backoff, MAX_CONFIRMED + LONGEST_BACKOFF)),
+            )
+            return [msgspec.json.encode(knowledge)]
 
-        reply = _integers(await script.run(self._store, keys, *arguments, first=first), length)
-        clock.sync_reply(reply[1] / SECOND, asked)
+        reply = _integers(await script.run(self._store, keys, msgspec.json.encode(ask), first=first), length)
+        clock.sync_reply(reply[1] / law.SECOND, asked)
         return reply
 
 
-def _micro(seconds: float, *, up: bool = False) -> str:
-    if math.isinf(seconds):
-        return "0"
-    return str(math.ceil(seconds * SECOND) if up else round(seconds * SECOND))
+def _micro(seconds: float) -> int:
+    return 0 if math.isinf(seconds) else round(seconds * law.SECOND)
 
 
 def _integers(reply: Any, count: int) -> list[int]:
@@ -325,18 +299,9 @@ def keys_of(key: PaceKey, key_id: str = "") -> tuple[str, ...]:
     """
     bucket = _bucket(key)
     pool, queue = (f"{bucket}:{field}" for field in _fields(key))
-    callers = f"{queue}:asking/{key_id}" if key_id else f"{queue}:asking"
-    return (
-        f"{bucket}:kept",
-        f"{bucket}:until",
-        pool,
-        queue,
-        f"{queue}:slots",
-        callers,
-        f"{queue}:turns/{key_id}" if key_id else f"{queue}:turns",
-        f"{queue}:active",
-        f"{queue}:line",
-    )
+    own = f"/{key_id}" if key_id else ""
+    sets = ("slots", f"asking{own}", f"turns{own}", "active", "line")
+    return f"{bucket}:kept", f"{bucket}:until", pool, queue, *(f"{queue}:{name}" for name in sets)
 
 
 def _fields(key: PaceKey) -> tuple[str, str]:

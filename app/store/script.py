@@ -32,7 +32,7 @@ class Script:
         store: GuardedClient,
         keys: Sequence[str],
         *arguments: str | bytes,
-        first: Callable[[], Sequence[str]] = tuple,
+        first: Callable[[], Sequence[str | bytes]] = tuple,
     ) -> Any:
         """Run the script on the shard of the first key; raises StoreDown.
 

@@ -40,8 +40,19 @@ class Crawl:
     shares: Counter[str]
 
 
-def crawl(workers: Sequence[Worker], interval: float, rounds: float, seed: int = 1, *, learned: bool = False) -> Crawl:
-    """Crawl for `rounds` times as many intervals as there are workers; the first part warms up."""
+def crawl(
+    workers: Sequence[Worker],
+    interval: float,
+    rounds: float,
+    seed: int = 1,
+    *,
+    learned: bool = False,
+    forgets: Iterable[float] = (),
+) -> Crawl:
+    """Crawl for `rounds` times as many intervals as there are workers; the first part warms up.
+
+    `forgets` are the intervals after which the store only knows the tail, as after a step of its clock.
+    """
     dice, step, queue, number = random.Random(seed), round(interval * SECOND), Queue(), 0
     begin = 1_700_000_000 * SECOND
     warm = round(begin + len(workers) * step)
@@ -50,9 +61,13 @@ def crawl(workers: Sequence[Worker], interval: float, rounds: float, seed: int =
     events = [(begin + round(worker.starts * step) + dice.randrange(200_000), at) for at, worker in enumerate(workers)]
     heapq.heapify(events)
     slots, asks = list[Booked](), 0
+    losses = [round(begin + after * step) for after in sorted(forgets, reverse=True)]
     while events and events[0][0] < end:
         now, at = heapq.heappop(events)
         worker, number = workers[at], number + 1
+        if losses and now >= losses[-1]:
+            losses.pop()
+            queue = Queue(queue.tail)
         asks += now >= warm
         worker.asked = now if worker.asked is None else worker.asked
         request = Request(worker.caller, f"{number}", windows, worker.max_wait * SECOND, learned=learned)
@@ -204,6 +219,21 @@ def test_a_newcomer_has_a_page_within_two_rounds(interval: float, key: str, max_
     [first, *_] = newcomer.pages
     assert (first[1] - first[0]) / interval / SECOND < 2 * 51
     assert found.pace > 0.98
+
+
+@pytest.mark.parametrize("forgets", [[60], [90], [78, 79, 100]])
+@pytest.mark.parametrize("max_wait", [10, 300])
+@pytest.mark.parametrize("interval", [0.05, 1.0, 10.0])
+def test_a_newcomer_has_a_page_soon_although_the_line_is_lost(
+    interval: float, max_wait: int, forgets: list[float]
+) -> None:
+    """As after a fail-over to a server with another clock: everyone comes when it was told to."""
+    newcomer = Worker("new", max_wait, starts=77)
+    found = crawl([*crowd(50, max_wait=max_wait), newcomer], interval, 6, forgets=forgets)
+    [first, *_] = newcomer.pages
+    assert (first[1] - first[0]) / interval / SECOND < 2 * 51
+    assert found.pace > 0.97
+    assert found.asks < 3
 
 
 @pytest.mark.parametrize("interval", [1.0, 10.0])

@@ -1,5 +1,6 @@
 """The law of a queue, and the script, which does the same on random histories."""
 
+import heapq
 import math
 import random
 from itertools import pairwise
@@ -23,14 +24,22 @@ BEGIN = 20_000 * DAY
 
 
 class Clock:
-    """The clock of the store, which a test sets, in microseconds; it never stands still for the processes."""
+    """The clock of the store, which a test sets, in microseconds. `step` sets it and that of no process."""
 
     def __init__(self, client: Redis) -> None:
         self._client = client
+        self._stepped = 0
         self.now = BEGIN
 
     def seconds(self) -> float:
         return self.now / law.SECOND
+
+    def steady(self) -> float:
+        return (self.now - self._stepped) / law.SECOND
+
+    async def step(self, by: int) -> None:
+        self._stepped += by
+        await self.set(self.now + by)
 
     async def set(self, now: int) -> None:
         self.now = now
@@ -50,7 +59,7 @@ def clock(store_client: Redis, monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 async def pace(store_client: Redis, clock: Clock) -> RedisPacer:
-    clocks = StoreClocks(clock.seconds, clock.seconds)
+    clocks = StoreClocks(clock.seconds, clock.steady)
     return RedisPacer(GuardedClient(store_client, monotonic=lambda: 0.0, timeout=20.0), clocks)
 
 
@@ -62,29 +71,29 @@ def micro(seconds: float) -> int:
 async def test_the_script_does_what_the_law_says(
     seed: int, pace: RedisPacer, clock: Clock, store_client: Redis
 ) -> None:
-    """With keys and without, back-offs, closed queues, budgets, windows, costs, releases, and lost sets of slots."""
+    """With keys and without, back-offs, closed queues, budgets, windows, costs, releases, lost slots, clock steps."""
     dice = random.Random(seed)
     interval = dice.choice([1000, 50_000, law.SECOND, 10 * law.SECOND, 60 * law.SECOND])
     keys, crowd = dice.choice([[""], ["A/"], ["A/", "B/", "C/"]]), dice.choice([1, 3, 30])
     learned, budget = dice.random() < 0.3, dice.choice([0, 0, 0, 30])
-    queue, closed, spent, given = law.Queue(), 0, dict[int, float](), list[tuple[law.Booked, str]]()
-    reports = PageReports(20, interval / law.SECOND / 10)
+    queue, hold, spent, given = law.Queue(), 0, dict[int, float](), list[tuple[law.Booked, str]]()
+    reports, steps = PageReports(20, interval / law.SECOND / 10) if learned else NO_PAGES, list[float]()
     await clock.set(BEGIN + dice.randrange(DAY))
     for number in range(200):
-        step = dice.choice([0, 1, interval // 10, interval // 3, interval, 3 * interval])
-        await clock.set(clock.now + step + (dice.random() < 0.03) * 40 * interval)
-        now = clock.now
-        match dice.choices(["ask", "release", "close", "back off", "lose"], [80, 8, 2, 2, 2])[0]:
+        later = dice.choice([0, 1, interval // 10, interval // 3, interval, 3 * interval])
+        await clock.set(clock.now + later + (dice.random() < 0.03) * 40 * interval)
+        closed_for = 0
+        match dice.choices(["ask", "release", "close", "back off", "lose", "step"], [80, 8, 2, 2, 2, 2])[0]:
             case "release" if given:
                 slot, name = dice.choice(given[-10:])
                 found = slot if slot in queue.slots else None
-                assert await pace.release(KEY, name) or found is None or found.end <= now
+                assert await pace.release(KEY, name) or found is None or found.end <= clock.now
                 if slot in queue.slots:
                     given.remove((slot, name))
                     queue = law.release(queue, slot.name)
                 continue
             case "back off":
-                closed = max(closed, now + micro(await pace.back_off(KEY, 3 * interval / law.SECOND)))
+                await pace.back_off(KEY, 3 * interval / law.SECOND)
                 continue
             case "lose":
                 await store_client.delete(KEYS[4])
@@ -92,17 +101,22 @@ async def test_the_script_does_what_the_law_says(
                 continue
             case "close":
                 closed_for = 2 * interval
+            case "step":
+                # A step forward of less than a second looks like a call that took long.
+                by = dice.choice([-1, 1]) * dice.choice([law.SECOND // 2, 30 * law.SECOND, 3600 * law.SECOND])
+                await clock.step(by)
+                steps += [by] if by < 0 or by > law.SECOND else []
+                given = []  # by the clock, they may seem to overlap with those after a step back
             case _:
-                closed_for = 0
-        closed = max(closed, now + closed_for) if closed_for else closed
-        windows = [law.RateWindow(math.inf, interval)]
+                pass
+        now, windows = clock.now, [law.RateWindow(math.inf, interval)]
         if dice.random() < 0.2 and not learned:
             until, other = now + dice.randrange(1, 5 * interval), dice.choice([interval // 2, 2 * interval])
             windows.insert(0, law.RateWindow(until, other))
         caller = f"{dice.choice(keys)}w{dice.randrange(crowd)}"
         cost = dice.choice([0.5, 1.0, 1.0, 3.0])
         wait = dice.choice([interval // 2, *(seconds * law.SECOND for seconds in (-1, 0, 2, 10, 300))])
-        slot_request = SlotRequest(
+        request = SlotRequest(
             KEY,
             tuple(PaceWindow(each.until / law.SECOND, each.interval / law.SECOND) for each in windows),
             caller,
@@ -111,36 +125,43 @@ async def test_the_script_does_what_the_law_says(
             budget=budget,
         )
         reply, view = await pace.reserve(
-            slot_request,
-            QueueState(),
-            closed_for=closed_for / law.SECOND,
-            closed_if_behind=0.0,
-            pages=reports if learned and number == 0 else NO_PAGES,
+            request, QueueState(), closed_for=closed_for / law.SECOND, closed_if_behind=0.0, pages=reports
         )
+        reports = NO_PAGES
+        if view.clock_step:
+            # What is booked is moved, and nobody's turn is remembered.
+            assert steps.pop() * view.clock_step < 0
+            step = micro(view.clock_step)
+            moved = [max(0, instant - step) for instant in (queue.tail, queue.stand_in, queue.shortest_until)]
+            queue = law.Queue(moved[0], stand_in=moved[1], shortest=queue.shortest, shortest_until=moved[2])
+            hold = max(0, hold - step)
+        hold = max(hold, now + closed_for) if closed_for else hold
         windows = [each._replace(interval=max(each.interval, micro(view.least))) for each in windows]
         day = now // DAY
         used_up = budget and spent.get(day, 0) + cost > budget
-        name = f"{number}"
+        context = (seed, number, reply)
+        if wait < 0:
+            assert not isinstance(reply, Slot), context
+            queue = queue._replace(slots=tuple(slot for slot in queue.slots if slot.end > now))
+            continue
         result, queue = law.reserve(
             queue,
-            law.Request(caller, name, windows, wait, cost, learned),
+            law.Request(caller, f"{number}", windows, wait, cost, learned),
             now,
-            closed,
+            max(hold, micro(view.backoff_until)),
             (day + 1) * DAY if used_up else 0,
         )
-        context = (seed, number, reply, result)
         if isinstance(result, law.Booked):
-            assert isinstance(reply, Slot), context
-            assert (micro(reply.go_at), reply.name.split(":")[0]) == (result.begin, str(result.end)), context
+            assert isinstance(reply, Slot), (context, result)
+            assert (micro(reply.go_at), reply.name.split(":")[0]) == (result.begin, str(result.end)), (context, result)
             given.append((result, reply.name))
             spent[day] = spent.get(day, 0) + cost
         else:
-            assert not isinstance(reply, Slot), context
-            assert (micro(reply.wait), micro(reply.retry_after)) == result, context
-        assert micro(view.queue.ends) == queue.tail or queue.tail <= now, context
-    slots = sorted(slot for slot, _ in given)
-    assert all(first.end <= second.begin for first, second in pairwise(slots))
-    assert given or budget
+            assert not isinstance(reply, Slot), (context, result)
+            assert (micro(reply.wait), micro(reply.retry_after)) == result, (context, result)
+        assert micro(view.queue.ends) == queue.tail or queue.tail <= now, (context, result)
+        slots = sorted(slot for slot, _ in given)
+        assert all(first.end <= second.begin for first, second in pairwise(slots))
 
 
 FACTS = ("tail", "hold", "fetched", "count", "shortest", "shortest_until", "seen")
@@ -183,6 +204,23 @@ async def test_whatever_is_lost_or_foreign_no_two_slots_overlap(
     assert all(first[1] <= second[0] + 1e-5 for first, second in pairwise(slots))
 
 
+async def test_a_slot_with_others_inside_it_outlives_them(pace: RedisPacer, clock: Clock, store_client: Redis) -> None:
+    """One that takes the place of lost slots may include some that were found again."""
+    await clock.set(BEGIN + DAY // 2)
+    stored = {"lost": (-10, 5), "aa": (-5, -4), "bb": (-3, -2), "cc": (10, 20)}
+    for name, (begin, end) in stored.items():
+        members = f"{clock.now + end * law.SECOND}:{name}:w", clock.now + begin * law.SECOND
+        await store_client.zadd(KEYS[4], {members[0]: members[1]})
+    goes = []
+    for number in range(4):
+        request = SlotRequest(KEY, (PaceWindow(math.inf, 1.0),), f"w{number}", 1.0, 300.0)
+        reply, _ = await pace.reserve(request, QueueState(), closed_for=0.0, closed_if_behind=0.0)
+        assert isinstance(reply, Slot)
+        goes.append(reply.wait)
+        await clock.set(clock.now + 1000)
+    assert goes == [pytest.approx(5 + number, abs=0.01) for number in range(4)]
+
+
 async def test_callers_of_another_key_from_before_a_step_back_do_not_count(pace: RedisPacer, clock: Clock) -> None:
     async def ask(caller: str, max_wait: float = 0.0) -> Slot | WaitTooLong:
         request = SlotRequest(KEY, (PaceWindow(math.inf, 1.0),), caller, 1.0, max_wait)
@@ -200,6 +238,37 @@ async def test_callers_of_another_key_from_before_a_step_back_do_not_count(pace:
         reply = await ask("A/0", 10.0)
         assert isinstance(reply, Slot), "there is no other caller with a share"
         assert reply.wait == wait
+
+
+@pytest.mark.parametrize("by", [-3600, -5, 5, 3600])
+@pytest.mark.parametrize("max_wait", [0.5, 3.0])
+async def test_a_newcomer_has_a_page_within_two_rounds_of_a_step(
+    max_wait: float, by: int, pace: RedisPacer, clock: Clock
+) -> None:
+    """Each of ten callers asks when it is told to, by a clock that is never set."""
+    crowd, goes, newcomer = 10, list[float](), list[float]()
+    await clock.set(BEGIN + DAY // 2)
+    begin = clock.steady()
+    events = [(begin + at / 10, f"w{at}") for at in range(crowd)] + [(begin + 15.0, "new")]
+    stepped = False
+    while not newcomer and events:
+        heapq.heapify(events)
+        at, caller = heapq.heappop(events)
+        await clock.set(clock.now + max(0, micro(at - clock.steady())))
+        if clock.steady() > begin + 18 and not stepped:
+            stepped = True
+            await clock.step(by * law.SECOND)
+        request = SlotRequest(KEY, (PaceWindow(math.inf, 1.0),), caller, 1.0, max_wait)
+        reply, _ = await pace.reserve(request, QueueState(), closed_for=0.0, closed_if_behind=3.0)
+        if isinstance(reply, Slot):
+            goes.append(clock.steady() + reply.wait)
+            newcomer += [goes[-1]] if caller == "new" else []
+            events.append((goes[-1] + 0.3, caller))
+        else:
+            events.append((clock.steady() + reply.retry_after + 0.01, caller))
+    assert stepped
+    assert newcomer[0] < begin + 15 + 2 * (crowd + 1)
+    assert all(later - first > 0.999 for first, later in pairwise(sorted(goes)))
 
 
 async def test_a_budget_is_not_given_twice_around_midnight(pace: RedisPacer, clock: Clock) -> None:

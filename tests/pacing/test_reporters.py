@@ -21,7 +21,7 @@ def pace(store_client: Redis) -> RedisPacer:
 
 async def ended(store_client: Redis, seconds: float = 1.0) -> None:
     """The backoff as it is `seconds` after its end."""
-    await store_client.hset(PLACE, "until", f"{(time.time() - seconds) * 1e6:.0f}")
+    await store_client.hset(PLACE, "ends", f"{(time.time() - seconds) * 1e6:.0f}")
     await store_client.delete(KEPT)
 
 
@@ -66,5 +66,5 @@ async def test_doubling_ends_at_the_unconfirmed_maximum(pace: RedisPacer, store_
 
 @pytest.mark.parametrize("value", ["x", "-1", "nan", "inf", "1e300", ""])
 async def test_foreign_stored_reports_are_ignored(pace: RedisPacer, store_client: Redis, value: str) -> None:
-    await store_client.hset(PLACE, mapping=dict.fromkeys(("until", "step", "began", "by", "claim", "agreed"), value))
+    await store_client.hset(PLACE, mapping=dict.fromkeys(("ends", "step", "began", "by", "claim", "agreed"), value))
     assert 0 < await pace.back_off(KEY, DAY, "a") <= MAX_UNCONFIRMED

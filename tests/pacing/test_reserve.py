@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from redis.asyncio import Redis
 
 from app.pacing import law, redis_pacer
-from app.pacing.redis_pacer import OutcomeArguments, RedisPacer, ReserveArguments, StateArguments, keys_of
+from app.pacing.redis_pacer import Ask, Knowledge, RedisPacer, SlotOutcome, keys_of
 from app.pacing.schedule import PaceWindow
 from app.pacing.slots import PaceKey, QueueState, Slot, SlotRequest, SlotResult, WaitTooLong
 from app.store.connect import Client, connect
@@ -202,7 +203,7 @@ async def test_failures_of_one_burst_count_once(pace: RedisPacer) -> None:
 async def test_a_backoff_doubles_to_its_maximum_and_resets(pace: RedisPacer, store_client: Redis) -> None:
     async def over(since: float) -> None:
         """The state `seconds` after the end."""
-        await store_client.hset(PLACE, "until", f"{(time.time() - since) * MICRO:.0f}")
+        await store_client.hset(PLACE, "ends", f"{(time.time() - since) * MICRO:.0f}")
         await store_client.delete(KEPT)
 
     seconds = []
@@ -344,8 +345,8 @@ NONSENSE: list[Foreign] = [
         for value in ("x", "nan", "inf", "-1e300")
     ),
     lambda client: client.hset(OWN, mapping=dict.fromkeys(("shortest", "shortest_until"), f"{far():.0f}")),
-    lambda client: client.hset(PLACE, mapping={"until": "soon", "step": "-inf"}),
-    lambda client: client.hset(PLACE, mapping={"until": "1e300", "step": "1e300"}),
+    lambda client: client.hset(PLACE, mapping={"ends": "soon", "step": "-inf"}),
+    lambda client: client.hset(PLACE, mapping={"ends": "1e300", "step": "1e300"}),
     lambda client: client.zadd(f"{OWN}:slots", {"nonsense": far(), "1:ab:a": math.inf, "x:y:z": -math.inf, "::": 1}),
     lambda client: client.zadd(f"{OWN}:slots", {"9" * 400 + ":ab:a": time.time() * MICRO, "1:ab:a": far()}),
     lambda client: client.zadd(f"{OWN}:slots", {f"{at}{far():.0f}:ab:a": far() + at for at in range(30)}),
@@ -388,15 +389,10 @@ async def test_a_foreign_set_of_many_members_is_dropped(name: str, pace: RedisPa
     assert await store_client.zcard(f"{OWN}:{name}") <= 3
 
 
-@pytest.mark.parametrize(
-    ("script", "names"),
-    [
-        ("state.lua", StateArguments._fields),
-        ("reserve.lua", (*ReserveArguments._fields, "windows")),
-        ("outcome.lua", OutcomeArguments._fields),
-    ],
-)
-def test_each_script_reads_every_argument_by_its_name(script: str, names: tuple[str, ...]) -> None:
-    text = Path(redis_pacer.__file__).with_name(script).read_text()
-    assert set(re.findall(r"\bARG_([A-Z_]+)", text)) == {name.upper() for name in names}
-    assert not re.findall(r"ARGV\[[0-9]", text)
+@pytest.mark.parametrize(("script", "what"), [("reserve", Ask), ("outcome", SlotOutcome)])
+def test_each_script_reads_every_argument_by_its_name(script: str, what: type[msgspec.Struct]) -> None:
+    state, own = [Path(redis_pacer.__file__).with_name(f"{name}.lua").read_text() for name in ("state", script)]
+    assert set(re.findall(r"\bASK\.([a-z_]+)", own)) == set(what.__struct_fields__)
+    assert set(re.findall(r"\bKNOWN\.([a-z_]+)", state + own)) == set(Knowledge.__struct_fields__)
+    assert not re.findall(r"ARGV\[[3-9]", state)
+    assert "ARGV" not in own
