@@ -35,8 +35,10 @@ from robots_core.robots._native.batches import first_of_each, split
 from robots_core.robots._native.matching import Matcher
 from robots_core.robots.agents import Agent, BadAgent, agent_of, known_agents, read_agent
 from robots_core.robots.dialects.dialect import Dialect
+from robots_core.robots.lines import Key, readable
 from robots_core.robots.rates import Rate
 from robots_core.robots.robots_txt import ROBOTS_PATH, AgentRules
+from robots_core.robots.verdict import Permission, Reason
 
 SCHEMA: Final = pa.schema(
     [
@@ -262,7 +264,11 @@ class Bundle:
         """
         self.read_bytes = 0
         """Bytes of all files that were parsed, and of what was found for agents, as `keep_bytes` counts them."""
-        self._names = names.combine_chunks()
+        self._names = names = names.combine_chunks()
+        # Names are compared as bytes, which sort as their texts do: an Arrow value for each would take far longer.
+        _, offsets, text = names.buffers()
+        self._ends = memoryview(offsets or bytes(8)).cast("q")[names.offset :]
+        self._text = memoryview(text or b"")
         # To find a value in a column takes the longer, the more chunks it has.
         read = {"outcome", "truncated", "version"} & {*table.column_names}
         self._columns = {name: table.column(name).combine_chunks() for name in read}
@@ -274,6 +280,7 @@ class Bundle:
             datetime.now(UTC) if made_at is None else datetime.fromisoformat(made_at.decode()).astimezone(UTC)
         )
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._grown: _Kept | None = None
         self._size = self._parsed_now = 0
         self._decider: _Decider | None = None
         self._lock = Lock()
@@ -312,19 +319,22 @@ class Bundle:
 
     def row(self, origin: Origin) -> int:
         """The row of an origin, with the fetch profile that it has; -1 if there is none."""
-        place = bisect_left(range(len(self)), origin.key, key=self._name)
-        return self._place(place) if place < len(self) and self._name(place) == origin.key else _NONE
+        name = origin.key.encode()
+        place = bisect_left(range(len(self)), name, key=self._name)
+        return self._place(place) if place < len(self) and self._name(place) == name else _NONE
 
     def _place(self, place: int) -> int:
         return place if self._order is None else int(self._order[place].as_py())
 
-    def _name(self, place: int) -> str:
-        return str(self._names[self._place(place)].as_py())
+    def _name(self, place: int) -> bytes:
+        row = place if self._order is None else self._place(place)
+        return bytes(self._text[self._ends[row] : self._ends[row + 1]])
 
     def _value(self, name: str, row: int) -> Any:
         return self._columns[name][row].as_py() if name in self._columns else None
 
     def _file(self, row: int) -> _Kept:
+        self._count_grown()
         kept = self._kept.get(row)
         if kept is not None:
             self._kept.move_to_end(row)
@@ -339,8 +349,7 @@ class Bundle:
         if self._parsed_now == 2 * len(self) + 1:
             self._warn()
         version = self._value("version", row)
-        kept = self._kept[row] = _Kept(file, None if version is None else str(version))
-        self._count(kept)
+        kept = self._kept[row] = self._grown = _Kept(file, None if version is None else str(version))
         return kept
 
     def _warn(self) -> None:
@@ -353,11 +362,15 @@ class Bundle:
             stacklevel=2,
         )
 
+    def _count_grown(self) -> None:
+        """Count the file that was used last, once for all that was found in it."""
+        if self._grown is not None:
+            self._count(self._grown)
+            self._grown = None
+
     def _count(self, kept: _Kept) -> None:
         """Count what a file takes now, and make room for it."""
-        self._grow(kept, kept.memory - kept.counted)
-
-    def _grow(self, kept: _Kept, grown: int) -> None:
+        grown = kept.memory - kept.counted
         kept.counted += grown
         self._size += grown
         self.read_bytes += grown
@@ -366,6 +379,7 @@ class Bundle:
 
     def _forget(self) -> None:
         self._kept.clear()
+        self._grown = None
         self._size = self._parsed_now = 0
 
     def _forget_agents(self) -> None:
@@ -378,7 +392,9 @@ class Bundle:
             if self._decider is None or self._decider.options != options:
                 self._forget()
                 self._decider = _Decider(self, options)
-            return [self._decider.decide(batch) for batch in batches]
+            answers = [self._decider.decide(batch) for batch in batches]
+            self._count_grown()
+            return answers
 
 
 def _check(schema: pa.Schema) -> None:
@@ -753,9 +769,8 @@ class _Decider:
         group = kept.shared.get(key)
         if group is None:
             group = kept.shared[key] = self._new_group(kept, reader)
-            self._bundle._count(kept)
         kept.groups[number] = group
-        self._bundle._grow(kept, _AGENT_BYTES)
+        self._bundle._grown = kept
         return group
 
     def _new_group(self, kept: _Kept, reader: _Reader) -> _OfAgent:
@@ -776,7 +791,12 @@ class _Decider:
             return group.constant
         if number == _ROBOTS_TXT or group.rules is None:
             return self._decided(group.file, group.version, group.agent, ROBOTS_PATH)
-        return _written(decision(group.rules.verdict(number), group.rate), group.version)
+        ruleset = group.rules.ruleset
+        if not 0 <= number < len(ruleset):
+            return _written(decision(group.rules.verdict(number), group.rate), group.version)
+        line, key, value = ruleset.rule(number)  # without the pattern of a verdict's rule, which no answer shows
+        verdict = Permission.ALLOW if key is Key.ALLOW else Permission.DISALLOW
+        return _written(Decision(verdict, Reason.RULE, f"{key}: {readable(value)}", line, group.rate), group.version)
 
     def _each(self, urls: pa.Array, texts: pa.Array, names: pa.Array, answers: list[_Row]) -> pa.Array:
         """Decide rows one by one; their answers are added to `answers`, and the number of each is returned."""
@@ -803,7 +823,7 @@ class _Decider:
             return _UNKNOWN
         kept = self._bundle._file(row)
         decided = self._decided(kept.file, kept.version, reader.agent, target.path)
-        self._bundle._count(kept)
+        self._bundle._grown = kept
         return decided
 
     def _decided(self, file: File, version: str | None, agent: Agent, path: str) -> _Row:
@@ -827,7 +847,7 @@ def _origin(url: str) -> Origin | None:
 
 def _written(it: Decision, version: str | None) -> _Row:
     interval = None if it.rate is None else it.rate.interval
-    return (it.verdict.value, it.reason.value, it.rule, it.line, interval, version)
+    return (str(it.verdict), str(it.reason), it.rule, it.line, interval, version)
 
 
 def _strings(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -71,6 +71,7 @@ EXPRESSIONS = {
     "robots_core.robots.indexing:_SEPARATORS": "findall",
     "robots_core.robots.indexing:_TOKEN": "fullmatch",
     "robots_core.robots.patterns:_DELIMITED_QUERY": "search",
+    "robots_core.robots.patterns:_FROM_STAR": "findall",
     "robots_core.robots.patterns:_TWO_FORMS": "search",
     "robots_core.robots.rates:_CRAWL_DELAY": "fullmatch",
     "robots_core.robots.rates:_REQUEST_RATE": "fullmatch",

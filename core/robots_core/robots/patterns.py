@@ -31,6 +31,7 @@ _RULESET_BYTES, _PREFIX_BYTES, _WAITING_BYTES, _STATE_BYTES, _GLOB_BYTES = 600, 
 
 _DELIMITED_QUERY: Final = re.compile(rb"\?[^:/?#\[\]@\r\n]*+[:/?#\[\]@]")
 _TWO_FORMS: Final = re.compile(r"[:/?#\[\]@]|%(?:2[3Ff]|3[AaFf]|40|5[BbDd])")
+_FROM_STAR: Final = re.compile(rb"\*[^\n]*+")
 _UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _BLANK: Final = bytes(range(0x21))
 _IS_RULE: Final = bytes(letter in RULE_LETTERS for letter in range(256))
@@ -103,6 +104,8 @@ class _Rules:
 
     def add_directories(self) -> None:
         """Add the directory of each index page that has an Allow (spec D10)."""
+        if INDEX_PAGE not in b"\n".join(self.patterns):
+            return
         letters, rules, directories = (
             self.groups[0].letters,
             list(zip(self.positions, self.patterns, strict=True)),
@@ -198,10 +201,15 @@ class Ruleset:
         self._by_query = Matcher(rfc_subject, self.matcher.patterns, query_form, patterns)
         return self._by_query
 
+    def rule(self, number: int) -> Directive:
+        """The rule with this number, as written."""
+        position, groups = self._positions[number], self._groups
+        at = 0 if len(groups) == 1 else bisect_right(groups, position, key=attrgetter("start")) - 1
+        return groups[at].rule(position)
+
     def entry(self, number: int) -> NormalisedRule:
         """The rule with this number and its pattern."""
-        position = self._positions[number]
-        rule = self._groups[bisect_right(self._groups, position, key=attrgetter("start")) - 1].rule(position)
+        rule = self.rule(number)
         pattern = self._spell(rule.value)
         if number in self._directories:
             pattern = _directory(pattern)
@@ -220,11 +228,12 @@ class Ruleset:
 
 def _bytes_of_index(patterns: Sequence[bytes], subject: Spelling) -> int:
     """The bytes of what finds patterns, about: a prefix for each, and a state for each byte behind a star."""
-    text = sum(map(len, patterns))
+    lines = b"\n".join(patterns)
     if subject is glob_subject:
-        return _GLOB_BYTES * (text + len(patterns))
-    wild = [] if subject is draft_text else [len(it) - it.index(b"*") for it in patterns if b"*" in it]
-    return text + _PREFIX_BYTES * len(patterns) + _WAITING_BYTES * len(wild) + _STATE_BYTES * sum(wild)
+        return _GLOB_BYTES * (len(lines) + 1)
+    wild = [] if subject is draft_text else _FROM_STAR.findall(lines)
+    states = sum(map(len, wild))
+    return len(lines) + (_PREFIX_BYTES - 1) * len(patterns) + _WAITING_BYTES * len(wild) + _STATE_BYTES * states
 
 
 Compile: TypeAlias = Callable[[Sequence[Group]], Ruleset]
