@@ -47,6 +47,7 @@ def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as directory,
         pytest.MonkeyPatch.context() as patch,
     ):
+        Path(directory).chmod(0o711)  # some tests give up the rights of root
         patch.setenv("TMPDIR", directory)
         patch.setattr(tempfile, "tempdir", directory)
         yield
