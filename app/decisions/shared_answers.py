@@ -47,7 +47,7 @@ class SharedAnswers:
     def find(self, question: Question, form: str) -> Shared | None:
         """The answer to this question, if it was made for another one."""
         by_rule = self._by_rule.get((question.agent, question.dialect.name, form))
-        if by_rule is None or question.policy is not None or question.target.path == ROBOTS_PATH:
+        if by_rule is None or not _depends_on_rule(question):
             return None
         return by_rule.get(self._rule(question))
 
@@ -56,8 +56,7 @@ class SharedAnswers:
         question = decision.question
         if (
             len(answer) > LONGEST_SHARED
-            or question.target.path == ROBOTS_PATH
-            or question.policy is not None
+            or not _depends_on_rule(question)
             or decision.verdict.permission is Permission.DEFER
             or decision.revision is None
             or decision.overrides is not None
@@ -77,3 +76,8 @@ class SharedAnswers:
         # The file is asked for its rules each time, since it bounds those that it keeps.
         rules = None if robots is None else robots.reading(question.dialect).rules_of(question.agent)
         return 0 if rules is None else rules.ruleset.first(question.target.path)
+
+
+def _depends_on_rule(question: Question) -> bool:
+    """Whether neither purposes nor the special case of /robots.txt take part in the decision."""
+    return question.policy is None and question.target.path != ROBOTS_PATH
