@@ -36,7 +36,7 @@ be evicted. All processes on a store have to use the same number."""
 
 
 class Knowledge(msgspec.Struct, kw_only=True):
-    """What every script is told of its queue and of the clock. Instants and durations are in microseconds."""
+    """What a process knows of the queue and of the clock, for every script. Instants and durations are microseconds."""
 
     pool: str
     """The pool's field in the record of its bucket."""
