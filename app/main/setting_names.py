@@ -45,9 +45,7 @@ def _hint(name: str, settings: Collection[str]) -> str | None:
     # Underscores count for nothing here, since they are forgotten and doubled like letters.
     squeezed = {setting.replace("_", ""): setting for setting in settings}
     plain = name.replace("_", "")
-    near = [word for word in squeezed if plain in {word, *slips(word), *dropped(word)}] or [
-        word for word in squeezed if _likeness(plain, word) >= _ALIKE
-    ]
+    near = [word for word in squeezed if _is_slip(plain, word)] or [word for word in squeezed if _is_alike(plain, word)]
     if near:
         return f"did you mean {squeezed[max(near, key=lambda word: _likeness(plain, word))]}?"
     for prefix in PREFIXES:
@@ -56,6 +54,19 @@ def _hint(name: str, settings: Collection[str]) -> str | None:
             best = get_close_matches(name, same, n=1, cutoff=0.85)
             return f"did you mean {best[0]}?" if best else f"the settings of that prefix are {', '.join(same)}."
     return None
+
+
+def _is_slip(name: str, word: str) -> bool:
+    # A slip adds or drops one letter at most, so most words are told by their lengths.
+    return abs(len(name) - len(word)) <= 1 and name in {word, *slips(word), *dropped(word)}
+
+
+def _is_alike(name: str, word: str) -> bool:
+    # The lengths bound the likeness, and so do the letters in any order.
+    if 2.0 * min(len(name), len(word)) / (len(name) + len(word)) < _ALIKE:
+        return False
+    pair = SequenceMatcher(None, name, word, autojunk=False)
+    return pair.quick_ratio() >= _ALIKE and pair.ratio() >= _ALIKE
 
 
 def _likeness(one: str, other: str) -> float:
