@@ -64,7 +64,6 @@ def garbage() -> Iterator[list[object]]:
         yield gc.garbage
     finally:
         gc.set_debug(0)
-        gc.unfreeze()
         gc.enable()
         gc.garbage.clear()
 
@@ -95,6 +94,13 @@ def pytest_runtestloop() -> None:
     """Collect garbage from now on, among what the tests make."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Freeze again what a test has thawed: each later collection would visit a million objects."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
