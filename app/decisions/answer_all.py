@@ -145,11 +145,11 @@ class OriginTasks(Generic[Q, R]):
     async def _decide(self, group: "_Group", waiting: deque["_Asked[Q]"]) -> None:
         while waiting:
             await (self._decide_past(group.origin, waiting) if group.is_past else self._decide_next(waiting))
+            if waiting and self._budget.is_over():
+                await self._budget.next()
         del self._waiting[group]
 
     async def _decide_next(self, waiting: deque["_Asked[Q]"]) -> None:
-        if self._budget.is_over():
-            await self._budget.next()
         number, question, begun = waiting.popleft()
         await self._settle(number, self._answer(after_waiting(question, begun)))
 
