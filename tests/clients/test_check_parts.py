@@ -285,6 +285,42 @@ async def test_sites_are_asked_about_far_ahead_of_their_lines(
     assert sites <= max(ahead) <= sites + 20  # two groups are asked about at once
 
 
+async def test_few_sites_are_asked_about_at_once_however_slow_the_service_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "SILENCE", 0.0)
+    monkeypatch.setattr(asking, "PATIENCE", 0.0)
+    monkeypatch.setattr(asking, "OTHERS", 0)
+    monkeypatch.setattr(asking, "LOOK", 0.001)
+    given = [f"http://{n:04}.example/" for n in range(3000)]
+    recorded = [record for n, url in enumerate(given) if (record := record_of(n, url.encode(), _entry))]
+    at_once = most = longest = 0
+
+    async def ask(
+        _client: Any, entries: Sequence[Entry], _facts: bool, wait: float | None
+    ) -> AsyncGenerator[Verdict, None]:
+        nonlocal at_once, most, longest
+        looks = wait == 0
+        at_once += looks
+        most, longest = max(most, at_once), max(longest, looks * len(entries))
+        await asyncio.sleep(0.01)  # several looks at what waits
+        at_once -= looks
+        for entry in entries:
+            yield Verdict(entry.url, "A", "defer", "pending") if looks else Verdict(entry.url, "A", "allow", "no_match")
+
+    done: list[int] = []
+    clients: Any = (None, None)
+    work = asking.Asking(
+        clients,
+        ask,
+        lambda line, _: line.number,
+        lambda _batch, numbers: done.extend(numbers),
+        concurrency=3,
+        cached_first=True,
+    )
+    await work.run(batches(iter(recorded), [(0, len(recorded))]))
+    assert sorted(done) == list(range(len(given)))
+    assert (most, longest) == (3, asking.SITES_TOGETHER)
+
+
 def test_files_with_any_name_can_be_written_as_text(tmp_path: Path) -> None:
     names = [os.fsencode(tmp_path) + name for name in (b"/a", b"/\xff\xc3\xa9")]
     for name in names:

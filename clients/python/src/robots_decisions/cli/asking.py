@@ -35,6 +35,9 @@ for so long: a service that is slow for all batches gets no more of them. LOOK: 
 SITES_SILENCE = 0.5
 """The same as SILENCE once only lines are left that wait for a site."""
 
+SITES_TOGETHER = 100
+"""Sites that are asked about in one request, at most: its answers come when a busy service has begun to fetch them."""
+
 PENDING_ATTEMPTS = 3
 """How often a page is asked again whose file is still being fetched; each time the service waits for it."""
 
@@ -165,15 +168,15 @@ class Asking:
                 await self._until_changed()
             elif group is not None and self._ahead_size < AHEAD_BYTES:
                 self._ahead_size += group.size
-                self._start(partial(self._look, group))
+                self._start(partial(self._look, group), may_leave=False)
                 group = next(groups, None)
             elif self._ahead:
                 self._start(partial(self._ask, self._ahead.popleft(), None, put_off))
             else:
                 await self._until_changed()
 
-    def _start(self, asking: "Callable[[_Running], Coroutine[Any, Any, None]]") -> None:
-        running = _Running(asyncio.get_running_loop().time())
+    def _start(self, asking: "Callable[[_Running], Coroutine[Any, Any, None]]", *, may_leave: bool = True) -> None:
+        running = _Running(asyncio.get_running_loop().time(), may_leave)
         self._places -= 1
         task = asyncio.create_task(self._placed(asking(running), running))
         self._running[task] = running
@@ -210,15 +213,16 @@ class Asking:
             now = asyncio.get_running_loop().time()
             if now < self._paused_until:
                 continue
+            may_leave = [running for running in self._running.values() if running.has_place and running.may_leave]
             waiting = [
                 running
-                for running in self._running.values()
+                for running in may_leave
                 if now - running.heard > PATIENCE and self._heard - running.heard_before > OTHERS
             ]
             quiet_since = max((running.heard for running in self._running.values()), default=now)
             if now - quiet_since > self._silence:
                 # One at a time: it may be the service that is slow, for all of them.
-                waiting += [running for running in self._running.values() if running.has_place][:1]
+                waiting += may_leave[:1]
             for running in waiting:
                 self._leave(running)
 
@@ -282,7 +286,8 @@ class Asking:
             await self._pause(running)
             again: list[_Asked] = []
             before, delay = self._answered, 0.0
-            async for one, answer in self._each(probes, running, wait=0):
+            together, probes = probes[:SITES_TOGETHER], probes[SITES_TOGETHER:]
+            async for one, answer in self._each(together, running, wait=0):
                 if isinstance(answer, Unanswered) and answer.status in BUSY_STATUSES:
                     delay = max(delay, _pause_after(answer))
                     if answer.status == QUOTA_USED_UP:
@@ -294,7 +299,7 @@ class Asking:
                     kept[one.at] = self._shape(one.line, answer)
                     found.add(one.line.origin)
                     self._found = one.line.origin  # of a large site, the next groups have more lines
-            probes = again
+            probes += again
             if again or self._answered == before:  # else there is no room for fetches alone
                 self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + delay)
         return found
@@ -369,9 +374,13 @@ def _pause_after(answer: Unanswered) -> float:
 
 
 class _Running:
-    """What is being asked: when it last had an answer, and how many all had by then."""
+    """What is being asked: when it last had an answer, and how many all had by then.
 
-    def __init__(self, now: float) -> None:
+    It may leave its place unless it waits for no site: then the service is slow, and must not be asked for more.
+    """
+
+    def __init__(self, now: float, may_leave: bool) -> None:
+        self.may_leave = may_leave
         self.heard = now
         self.heard_before = 0
         self.has_place = True
