@@ -48,7 +48,8 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     working = asyncio.create_task(work)
     tasks: list[asyncio.Task[Any]] = [working]
     try:
-        await asyncio.sleep(0)  # work that waits for nothing is done now, and needs no watching
+        for _ in range(2):  # work that waits for nothing but its first turn is done then, and needs no watching
+            await asyncio.sleep(0)
         if not working.done():
             tasks.append(asyncio.create_task(_disconnected(receive)))
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

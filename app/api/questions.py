@@ -11,7 +11,8 @@ from app.api.problems import Problem
 from app.api.services import services_of
 from app.decisions.answer_all import failure
 from app.decisions.evaluate import Question
-from app.decisions.question import WAIT, Asking, BadQuestion, QuestionIn
+from app.decisions.question import WAIT, Asking, BadQuestion, QuestionIn, target_from
+from app.decisions.shared_answers import Sharing
 from app.loop.background import as_value
 
 Asked = TypeVar("Asked")
@@ -25,11 +26,20 @@ def asking(request: Request, max_age: float | None = None, wait: float = WAIT) -
 
 def question_of(item: object, asking: Asking) -> Question:
     """Read the question of an item of parsed JSON. Raises Problem and BadQuestion."""
+    plain = _plain(item)
+    if plain is None:
+        return read_item(QuestionIn, item).question(asking)
+    rest = asking.plain(*plain)
+    return Question(target_from(plain[0]), *rest)
+
+
+def _plain(item: object) -> tuple[str, str] | None:
+    """The URL and the agent of an item that has nothing else, like most, so that there is nothing to validate."""
     if type(item) is dict and len(item) == 2:
         url, agent = item.get("url"), item.get("agent")
-        if type(url) is str and type(agent) is str:  # so it is with most items, and there is nothing to validate
-            return asking.plain_question(url, agent)
-    return read_item(QuestionIn, item).question(asking)
+        if type(url) is str and type(agent) is str:
+            return url, agent
+    return None
 
 
 def read_all(items: Iterable[object], read: Callable[[object], Asked]) -> Iterator[tuple[int, Asked | Exception]]:
@@ -38,6 +48,26 @@ def read_all(items: Iterable[object], read: Callable[[object], Asked]) -> Iterat
         result: Asked | Exception
         try:
             result = read(item)
+        except Exception as error:  # noqa: BLE001 - one that is not expected is logged, and fails this item alone
+            result = unread(error)
+        yield number, result
+
+
+def read_sharing(
+    items: Iterable[object], asking: Asking, sharing: Sharing
+) -> Iterator[tuple[int, Question | Exception | None]]:
+    """The questions of items, as of read_all; None for each item that `sharing` answers."""
+    for number, item in enumerate(items):
+        result: Question | Exception | None
+        try:
+            plain = _plain(item)
+            if plain is None:
+                result = question_of(item, asking)
+            else:
+                url, agent = plain
+                rest = asking.plain(url, agent)
+                target = target_from(url)
+                result = None if sharing.is_answered(number, target, agent) else Question(target, *rest)
         except Exception as error:  # noqa: BLE001 - one that is not expected is logged, and fails this item alone
             result = unread(error)
         yield number, result

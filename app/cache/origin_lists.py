@@ -162,13 +162,13 @@ class OriginLists:
             Order.STALE: -snapshot.fetched_at if failing and isinstance(snapshot.access, Successful) else None,
         }
 
-    def note_asked(self, key: str) -> None:
-        """Note a decision about the origin with this key."""
+    def note_asked(self, key: str, times: int) -> None:
+        """Note so many decisions about the origin with this key."""
         asked = self._notes.asked
         if key in asked:
-            asked[key] += 1
+            asked[key] += times
         elif len(asked) < NOTED:
-            asked[key] = 1
+            asked[key] = times
 
     def note_backoff(self, key: str, until: float) -> None:
         """Note that the origin with this key is in backoff until then (Unix seconds)."""

@@ -88,9 +88,9 @@ class RobotsCache:
         """Whether memory has a snapshot of the origin, whatever its age."""
         return self._memory.snapshot(origin) is not None
 
-    def get_trusted(self, origin: Origin) -> Snapshot | None:
-        """The snapshot in memory that may answer without asking the store, fresh or not."""
-        return self._memory.get_trusted(origin)
+    def get_trusted(self, origin: Origin, now: float) -> Snapshot | None:
+        """The snapshot in memory that may answer at `now` without asking the store, fresh or not."""
+        return self._memory.get_trusted(origin, now)
 
     async def get(
         self, origin: Origin, recheck: Recheck, *, max_age: float | None = None, wait: float = 10.0, caller: str = ""

@@ -27,12 +27,11 @@ class SnapshotMemory:
         """The bytes and the number of the snapshots."""
         return self._entries.usage
 
-    def get_trusted(self, origin: Origin) -> Snapshot | None:
-        """The usable snapshot that may answer without asking the store."""
+    def get_trusted(self, origin: Origin, now: float) -> Snapshot | None:
+        """The usable snapshot that may answer at `now` (Unix seconds) without asking the store."""
         entry = self._entries.get(origin)
         if entry is None or entry.validated_at is None or entry.generation != self._generation:
             return None
-        now = self._clock()
         return usable(entry.snapshot, now) if 0 <= now - entry.validated_at < self._trust_in(origin) else None
 
     def peek(self, origin: Origin) -> Entry | None:

@@ -60,7 +60,7 @@ class TieredSnapshots:
 
     async def get(self, origin: Origin) -> tuple[Snapshot | None, Source]:
         """The usable snapshot in memory, or in the store if memory is not trusted."""
-        trusted = self.memory.get_trusted(origin)
+        trusted = self.memory.get_trusted(origin, self.clock())
         if trusted is not None:
             return trusted, Source.MEMORY
         found, source = await self._lookups.do(origin, lambda: self._validate(origin))

@@ -54,7 +54,7 @@ Past: TypeAlias = Callable[[Origin], AbstractAsyncContextManager[Callable[[Q], A
 
 async def answer_all(
     decider: Decider,
-    questions: Iterable[tuple[int, Question | Exception]],
+    questions: Iterable[tuple[int, Question | Exception | None]],
     take: Take[Decision],
     budget: YieldBudget,
     sharing: Sharing | None = None,
@@ -63,7 +63,7 @@ async def answer_all(
 
     An exception in place of a question, which could not be read, is its result. All waits count from the start. All
     that runs for the questions shares the `budget`. With `sharing`, an answer that was made for another question is not
-    made again.
+    made again, and None is in place of a question that it has answered.
     """
     begun = time.monotonic()
     memo = decider.memo()
@@ -71,13 +71,16 @@ async def answer_all(
     answering = Answering(decider, take, budget, sharing)
     try:
         for number, question in questions:
-            if not isinstance(question, Question):
+            if question is None:
+                pass
+            elif not isinstance(question, Question):
                 take(number, question)
             elif question.as_of is None:
                 answering.ask(number, question, begun, memo)
             else:
                 past.append((number, question))
             if budget.is_over():
+                answering.count()
                 await budget.next()
                 memo = decider.memo()
         answering.count()
@@ -185,7 +188,7 @@ class Answering(OriginTasks[Question, Decision]):
         super().__init__(partial(decider.decide, begun=True), decider.past, take, budget)
         self._decider = decider
         self._sharing = sharing
-        self._counts: Counter[Labels] = Counter()
+        self._counts = Counter[Labels]() if sharing is None else sharing.counts
 
     def ask(self, number: int, question: Question, begun: float, memo: BatchMemo | None = None) -> None:
         """Decide a question, now or later. Its `wait` counts from the instant `begun` (monotonic clock).
@@ -197,21 +200,26 @@ class Answering(OriginTasks[Question, Decision]):
         decider, sharing = self._decider, self._sharing
         memo = memo or decider.memo()
         try:
-            file = decider.file_if_cached(question, memo)
+            file = None
+            if question.as_of is None:
+                file = decider.files.get_if_fresh(question, memo.now, memo.files)
             if file is None:
                 self._start(_Asked(number, question, begun))
                 return
-            if sharing is None or not memo.shares or file.shared is None:
+            answers = None
+            if sharing is not None and memo.shares and file.shared is not None:
+                answers = file.shared.of(question, sharing.form)
+            if sharing is None or answers is None:
                 self._decide_at_once(number, question, file, memo)
                 return
-            shared = file.shared.find(question, sharing.form)
+            sharing.learn(number, answers)
+            shared = answers.find(question.target.path)
             if shared is None:
-                decision = self._decide_at_once(number, question, file, memo)
-                file.shared.add(decision, sharing.form, sharing.made(number))
+                answers.add(self._decide_at_once(number, question, file, memo), sharing.results[number])
                 return
-            decider.note_shared(question)
+            decider.note_shared(answers.origin, 1)
             self._counts[shared.labels] += 1
-            sharing.take(number, shared.answer)
+            sharing.results[number] = shared.answer
         except Exception as error:  # noqa: BLE001 - it is logged, and fails this question alone
             self._take(number, failure(error))
 
@@ -222,7 +230,9 @@ class Answering(OriginTasks[Question, Decision]):
         return decision
 
     def count(self) -> None:
-        """Count the decisions given at once since the last call."""
+        """Count the decisions given at once since the last call, and forget what was learnt of their files."""
+        for origin, times in () if self._sharing is None else self._sharing.forget():
+            self._decider.note_shared(origin, times)
         self._decider.count(self._counts)
         self._counts.clear()
 

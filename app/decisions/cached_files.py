@@ -59,7 +59,6 @@ class CachedFiles:
         history: HistoryReader,
         models: Models,
         visits: Visits,
-        clock: Callable[[], float],
         memory_bytes: int,
         refused: Refused = ignore,
     ) -> None:
@@ -69,7 +68,6 @@ class CachedFiles:
         self._parsed = ParsedFiles(memory_bytes)
         self._models = models
         self._visits = visits
-        self._clock = clock
         self._turns = WorkTurns()
         self._waiting = HeldBytes(
             WAITING_FILE_BYTES, refusal("files", refused, "Too many large files wait to be read", 5)
@@ -105,8 +103,10 @@ class CachedFiles:
         cached = await self._cache.get(origin, recheck, max_age=max_age, wait=wait, caller=caller)
         return await self._file(origin, cached, dialect)
 
-    def get_if_fresh(self, question: Question, memo: FoundFiles | None = None) -> CachedFile | None:
-        """The file for a question if memory has a fresh one that is quick to read; on None the caller calls get().
+    def get_if_fresh(self, question: Question, now: float, memo: FoundFiles | None = None) -> CachedFile | None:
+        """The file for a question at `now` (Unix seconds), which is the present, if memory has a fresh one.
+
+        None also if it is not quick to read. On None the caller calls get().
 
         A caller with many questions passes a `memo`, which saves looking up an origin again. It needs another one
         whenever other tasks have run.
@@ -118,20 +118,22 @@ class CachedFiles:
             if file is not None:
                 return file
         origin = question.origin
-        snapshot = self._cache.get_trusted(origin)
+        snapshot = self._cache.get_trusted(origin, now)
         if snapshot is None:
             return None
         model = self._models(origin.host, visitor.recheck)
         if isinstance(model, VisitBasedRecheck):
-            # Count the visit only if this call answers: get() counts it otherwise. Each visit counts, so no memo.
+            # Count the visit only if this call answers: get() counts it otherwise. Each visit counts, so nothing is
+            # kept for the next one.
             visits = self._visits.with_one_more(origin)
             if visits is None:
                 return None
-            file = self._fresh(question, snapshot, model.recheck(visits))
-            if file is not None:
-                self._visits.count(origin)
-            return file
-        file = self._fresh(question, snapshot, model)
+            file = self._fresh(question, origin, snapshot, model.recheck(visits), now)
+            if file is None:
+                return None
+            self._visits.count(origin)
+            return file._replace(shared=None)
+        file = self._fresh(question, origin, snapshot, model, now)
         # What is quick to read under one dialect may be slow under another, if the file is long.
         if memo is not None and file is not None and is_short(snapshot):
             memo[key] = file
@@ -206,15 +208,15 @@ class CachedFiles:
             finally:
                 self._waits.discard(key)
 
-    def _fresh(self, question: Question, snapshot: Snapshot, recheck: Recheck) -> CachedFile | None:
+    def _fresh(
+        self, question: Question, origin: Origin, snapshot: Snapshot, recheck: Recheck, now: float
+    ) -> CachedFile | None:
         """The file of `snapshot` if it is fresh; the same object while its age in whole seconds is the same."""
-        origin, max_age = question.origin, question.max_age
         parsed = self._parsed.find(origin, snapshot, question.dialect.name)
         if parsed is None:
             if not is_short(snapshot):
                 return None
             parsed = self._parsed.get(origin, snapshot)
-        now = self._clock()
         latest = parsed.latest
         previous = latest.cached.freshness if latest is not None and parsed.recheck is recheck else None
         if previous is None or snapshot.failing is not None or not snapshot.fetched_at <= now < previous.recheck_at:
@@ -225,7 +227,7 @@ class CachedFiles:
             fresh = previous
         else:
             fresh = Freshness(previous.recheck_at, State.FRESH, now - snapshot.fetched_at, stale=False)
-        if self._cache.is_too_old(snapshot, max_age, now):
+        if question.max_age is not None and self._cache.is_too_old(snapshot, question.max_age, now):
             return None
         if latest is None or fresh is not previous:
             result = found(snapshot, fresh, Source.MEMORY)

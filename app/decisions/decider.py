@@ -17,11 +17,13 @@ from robots_core.robots.agents import Agent
 
 
 class BatchMemo(NamedTuple):
-    """What many questions share until another task runs: what decides them, and the files that were found so far.
+    """What many questions share until another task runs: what decides them at the instant `now` (Unix seconds).
 
-    `shares`: whether answers may be shared, too: no decision is logged, and no override changes one.
+    `files` are those that were found so far. `shares`: whether answers may be shared, too: no decision is logged, and
+    no override changes one.
     """
 
+    now: float
     decide: Decide
     files: FoundFiles
     shares: bool
@@ -31,8 +33,9 @@ class Decider:
     """Decides questions by `files`: those about now by the pipeline `now`, those about the past by `past`.
 
     `overridden`: whether an override decides for an agent whatever the file of an origin says, at an instant (Unix
-    seconds); `has_overrides`: whether there are any. `asked` is called with the key of the origin of every decision
-    about now, and `log` with the decision. While `is_late`, questions about origins that are not in memory are refused.
+    seconds); `has_overrides`: whether there are any. `asked` is called with the key of an origin and the number of
+    decisions about it now, and `log` with each decision. While `is_late`, questions about origins that are not in
+    memory are refused.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class Decider:
         past: Pipeline,
         overridden: Callable[[Origin, Agent, float], bool],
         has_overrides: Callable[[], bool],
-        asked: Callable[[str], None],
+        asked: Callable[[str, int], None],
         log: Callable[[Decision], None] | None,
         metrics: Metrics,
         clock: Callable[[], float],
@@ -72,41 +75,37 @@ class Decider:
         if question.as_of is not None:
             async with self.past(question.origin) as decide:
                 return await decide(question)
-        file = self.files.get_if_fresh(question)
+        now = self._clock()
+        file = self.files.get_if_fresh(question, now)
         if file is None:
             try:
                 file = await self._get_cold(question, begun=begun)
             except Busy:
                 self._metrics.decisions_overloaded.inc()
                 raise
-        decision = self._now.at(self._clock())(question, file)
+            now = self._clock()
+        decision = self._now.at(now)(question, file)
         self._metrics.decided(*self.note(decision), seconds=self._monotonic() - started)
         return decision
 
     def memo(self) -> BatchMemo:
         """What the questions that are decided before another task runs share."""
-        return BatchMemo(self._now.at(self._clock()), {}, self._log is None and not self._has_overrides())
-
-    def file_if_cached(self, question: Question, memo: BatchMemo) -> CachedFile | None:
-        """The file for a question if memory has a fresh one; the caller decides by it, notes and counts the decision.
-
-        A question about the past is left to decide().
-        """
-        return None if question.as_of is not None else self.files.get_if_fresh(question, memo.files)
+        now = self._clock()
+        return BatchMemo(now, self._now.at(now), {}, self._log is None and not self._has_overrides())
 
     def note(self, decision: Decision) -> Labels:
-        """Note a decision about now, and return the labels for count()."""
-        self._asked(decision.question.target.origin.key)
+        """Note a decision about now that decide() has not given, and return the labels for count()."""
+        self._asked(decision.question.target.origin.key, 1)
         if self._log is not None:
             self._log(decision)
         return decision.labels
 
-    def note_shared(self, question: Question) -> None:
-        """Note that a question about now has the answer of another one."""
-        self._asked(question.target.origin.key)
+    def note_shared(self, origin: Origin, times: int) -> None:
+        """Note so many questions about an origin now that have the answers of others."""
+        self._asked(origin.key, times)
 
     def count(self, counts: Mapping[Labels, int]) -> None:
-        """Count decisions by a file of file_if_cached(), by their labels."""
+        """Count decisions that decide() has not given, by their labels."""
         for labels, times in counts.items():
             self._metrics.decided(*labels, times=times)
 

@@ -49,7 +49,7 @@ class ParsedFiles:
     """At most PARSED_FILES parsed files, one per origin, in at most `memory_bytes`."""
 
     def __init__(self, memory_bytes: int) -> None:
-        self._files: ByteLRU[Origin, ParsedFile] = ByteLRU(memory_bytes, PARSED_FILES)
+        self._files: ByteLRU[str, ParsedFile] = ByteLRU(memory_bytes, PARSED_FILES)
         self._revisions = count(1)
 
     @property
@@ -59,7 +59,7 @@ class ParsedFiles:
 
     def find(self, origin: Origin, snapshot: Snapshot, dialect: str) -> ParsedFile | None:
         """The parsed file of `snapshot` if it is in memory and, unless it is short, was read under the dialect."""
-        file = self._files.get(origin)
+        file = self._files.get(origin.key)
         # Identity, not equality: comparing bodies would cost time in proportion to their length.
         if file is None or file.snapshot.access is not snapshot.access:
             return None
@@ -69,7 +69,7 @@ class ParsedFiles:
 
     def get(self, origin: Origin, snapshot: Snapshot) -> ParsedFile:
         """The parsed file of `snapshot`; parses it if needed."""
-        file = self._files.get(origin)
+        file = self._files.get(origin.key)
         if file is not None and file.snapshot is snapshot:
             return file
         # A refetch of the same bytes keeps the access object, so they are neither hashed nor parsed again.
@@ -80,7 +80,7 @@ class ParsedFiles:
             robots, version, read = found.robots, found.version, None if is_short(snapshot) else set()
         size = _BODILESS_BYTES if robots is None else robots.size
         file = ParsedFile(snapshot, robots, next(self._revisions), version, read, SharedAnswers(robots))
-        self._files.put(origin, file, size)
+        self._files.put(origin.key, file, size)
         return file
 
 

@@ -119,17 +119,15 @@ class Asking:
             self.caller,
         )
 
-    def plain_question(self, url: str, agent: str) -> Question:
-        """The question without further parameters. Raises BadQuestion.
+    def plain(self, url: str, agent: str) -> tuple[Any, ...]:
+        """All but the target of the question without further parameters. Raises BadQuestion.
 
         Most items of a request are such, and differ in their URLs alone: the agent is read once for all of them.
         """
         rest = self._plain.get(agent)
         if rest is None:
-            question = self.question(url, agent)
-            self._plain[agent] = question[1:]
-            return question
-        return Question(target_from(url), *rest)
+            rest = self._plain[agent] = self.question(url, agent)[1:]
+        return rest
 
 
 class QuestionNowIn(BaseModel):

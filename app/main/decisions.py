@@ -52,7 +52,7 @@ class Decisions:
         judging = purposes(metrics)
 
         self.decider = Decider(
-            CachedFiles(files.cache, self.history, operators.model, self._visits, clock, half, refused),
+            CachedFiles(files.cache, self.history, operators.model, self._visits, half, refused),
             # In this order: a purpose is judged by the file that an override brings.
             now=Pipeline([overriding.step, judging, edge_facts(self.edge.table)], forbidden=settings.forbidden),
             past=Pipeline([judging], forbidden=settings.forbidden),

@@ -9,13 +9,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from redis.asyncio import Redis
 
 from app.api.answers.encoding import BY_RULE, AnswerEncoder
 from app.api.answers.schema import AnswerOut
+from app.cache.visits import key
 from app.decisions.evaluate import Decision
 from app.decisions.shared_answers import ANSWERS
+from robots_core.origin import Origin
 from tests.api import overriding
-from tests.api.service import Service, counted, running
+from tests.api.service import START, Service, counted, running
 from tests.origins import Exchange, serve, text
 from tests.robots.cases import rows
 
@@ -173,16 +176,48 @@ async def test_every_decision_is_logged(store_url: str, tmp_path: Path) -> None:
     assert sum("url" in line for line in logged) == 10
 
 
-async def test_what_is_kept_is_bounded(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_kept_is_bounded_and_stays(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Encodings(monkeypatch)
     rules = "User-agent: *\n" + "".join(f"Disallow: /{number}/\n" for number in range(2 * ANSWERS))
     async with serve(text(200, rules)) as site, running(store_url) as service:
-        urls = [f"{site.url}/{number}/{page}" for number in range(2 * ANSWERS) for page in range(2)]
+        urls = [f"{site.url}/{number}/{page}" for page in range(2) for number in range(2 * ANSWERS)]
         items = [{"url": url, "agent": "ExampleBot"} for url in urls]
         await ask(service, items[:1])
         made.count = 0
         lines = [it["rule"]["line"] for it in await ask(service, items)]
-        assert lines == [2 + number for number in range(2 * ANSWERS) for _ in range(2)]
-        assert made.count == 2 * ANSWERS
-        await ask(service, items[:2])
-        assert made.count == 2 * ANSWERS + 1  # the first ones were dropped
+        assert lines == 2 * [2 + number for number in range(2 * ANSWERS)]
+        assert made.count == 3 * ANSWERS  # the first ones once, the others for each page
+        await ask(service, items, "verdict")
+        assert made.count == 6 * ANSWERS  # those of another form have taken their place
+        await ask(service, items[:1])
+        assert made.count == 6 * ANSWERS + 1
+
+
+async def test_a_urls_text_ends_where_its_path_begins(store_url: str) -> None:
+    rules = "User-agent: *\nDisallow: /a\nDisallow: /?b=/c\n"
+    async with serve(text(200, rules)) as site, running(store_url) as service:
+        rests = ["/b", "/a", "/a#b", "?b=/c", "?b=/a", "?b=/b", "#b/a", "", "/robots.txt", "/robots.txt?a", "//a"]
+        items = [{"url": site.url + rest, "agent": "ExampleBot"} for rest in rests]
+        await ask(service, items[:1])
+        answers = await ask(service, 3 * items, "verdict,rule")
+        lines = [it["rule"] and it["rule"]["line"] for it in answers]
+        assert lines == 3 * [None, 2, 2, 3, None, None, None, None, None, None, None]
+
+
+async def test_each_visit_counts_for_a_crawler_that_rechecks_by_visits(store_url: str, store_client: Redis) -> None:
+    async with serve(text(200, RULES)) as site:
+        async with running(store_url) as service:
+            items = [{"url": f"{site.url}/{page}", "agent": "SeznamBot"} for page in range(20)]
+            for _ in range(2):
+                await ask(service, items, "verdict")
+        tally = await store_client.get(key(Origin("http", "127.0.0.1", site.port)))
+        assert tally == b"V1 40 %d %d" % (START, START)
+
+
+async def test_every_item_counts_as_asked(store_url: str) -> None:
+    async with serve(text(200, RULES)) as site, running(store_url) as service:
+        items = [{"url": f"{site.url}/{page}", "agent": agent} for page in range(9) for agent in ("One", "Two")]
+        for _ in range(3):
+            await ask(service, items, "verdict")
+        response = await service.client.get("/v1/origins", params={"order": "asked"})
+        assert [row["asked"] for row in response.json()["origins"]] == [3 * len(items)]

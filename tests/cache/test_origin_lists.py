@@ -74,12 +74,12 @@ async def test_slow_origins_are_listed_until_a_quick_fetch(one: Process) -> None
 async def test_questions_are_counted_for_the_fleet_and_expire(one: Process, other: Process) -> None:
     for process, times in ((one, 3), (other, 4)):
         for _ in range(times):
-            process.lists.note_asked(origin(1).key)
-        process.lists.note_asked(origin(2).key)
+            process.lists.note_asked(origin(1).key, 1)
+        process.lists.note_asked(origin(2).key, 1)
         await process.lists.flush()
     assert await one.read(Order.ASKED) == [(origin(1).key, 7.0), (origin(2).key, 2.0)]
     one.now += 3600
-    one.lists.note_asked(origin(1).key)
+    one.lists.note_asked(origin(1).key, 1)
     assert await one.read(Order.ASKED) == [(origin(1).key, 8.0), (origin(2).key, 2.0)]
     one.now += 3600
     assert await one.read(Order.ASKED) == [(origin(1).key, 1.0)]
@@ -122,7 +122,7 @@ async def test_lists_are_bounded(one: Process, store_client: Redis) -> None:
     for number in range(LISTED + 700):
         one.lists.note_fetch(origin(number), failed(FILE, at=NOW + number), 2.0 + number)
         one.lists.note_backoff(origin(number).key, NOW + 60 + number)
-        one.lists.note_asked(origin(number).key)
+        one.lists.note_asked(origin(number).key, 1)
     await one.lists.flush()
     sizes = {key: await store_client.zcard(key) async for key in store_client.scan_iter("robots:{origins}:*")}
     assert len(sizes) == len(Order) - 1  # app.edge writes REFUSED
@@ -147,7 +147,7 @@ async def test_notes_without_the_store_are_bounded_and_kept(store_client: Redis)
     process.lists.note_fetch(origin(2), failed(at=NOW + 1), 0.1)
     for number in range(10, NOTED + 100):
         process.lists.note_fetch(origin(number), Snapshot(FILE, NOW), 0.1)
-        process.lists.note_asked(origin(number).key)
+        process.lists.note_asked(origin(number).key, 1)
         process.lists.note_backoff(origin(number).key, NOW + 60)
     assert len(process.lists._notes.fetched) <= NOTED
     assert len(process.lists._notes.asked) == NOTED

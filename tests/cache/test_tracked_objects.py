@@ -47,7 +47,6 @@ async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
         HistoryReader(cache, Past(), clock),
         lambda _host, _name: model,
         Visits(RedisVisits(GuardedClient(store_client, monotonic=lambda: 0.0), clock=clock), clock),
-        clock,
         10**8,
     )
 
@@ -55,7 +54,7 @@ async def test_origins_beyond_the_parsed_files_leave_nothing_to_visit(
         web.finds(Successful(200, f"User-agent: *\n{RULES}Crawl-delay: 2\nSitemap: {target.url}\n".encode()))
         question = Question(target, read_agent("ExampleBot"), DIALECTS["rfc9309"])
         await files.get(target.origin)
-        file = files.get_if_fresh(question)
+        file = files.get_if_fresh(question, clock())
         assert file is not None
         assert evaluate(question, file, clock(), forbidden=True).rate is not None
 

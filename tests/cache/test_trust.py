@@ -29,7 +29,7 @@ async def test_trust_of_many_origins_ends_spread_over_time() -> None:
     ended = []
     for second in range(TRUST + 1):
         now = 1000.0 + second
-        trusted = [origin for origin in origins if cache.get_trusted(origin) is not None]
+        trusted = [origin for origin in origins if cache.get_trusted(origin, now) is not None]
         ended.append(len(origins) - len(trusted))
         origins = trusted
     assert sum(ended[: TRUST // 2]) == 0

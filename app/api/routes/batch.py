@@ -1,6 +1,6 @@
 """`POST /v1/allowed`: many questions in one request, as one JSON object or as a stream of lines."""
 
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from functools import partial
 from typing import Annotated
 
@@ -13,10 +13,10 @@ from app.api.caller import caller_of
 from app.api.item_results import encode_result, holding, read_fields
 from app.api.json_array import array_response
 from app.api.json_bodies import RequestModel, body_of, validated
-from app.api.middleware.answer_room import HeldAnswers, held_answers
+from app.api.middleware.answer_room import held_answers
 from app.api.parameters import query_of
 from app.api.problems import Problem, documented
-from app.api.questions import asking, question_of, read_all
+from app.api.questions import asking, question_of, read_all, read_sharing
 from app.api.routes.allowed import ALLOWED_PATH
 from app.api.routing import DirectRoute, api_router, documented_as
 from app.api.services import services_of
@@ -24,6 +24,7 @@ from app.api.stream import LINES, AnswerLines, has_lines
 from app.decisions.answer_all import Answering, answer_all
 from app.decisions.evaluate import Decision
 from app.decisions.question import WAIT, MaxAge, QuestionIn, Wait
+from app.decisions.shared_answers import Sharing
 from app.loop.work_turns import YieldBudget
 
 ITEMS = 1000
@@ -92,12 +93,21 @@ async def batch(request: Request) -> Response:
         items = validated(BatchIn, await body_of(request))
         few(items.items, f", or any number as {LINES}")
         caller_of(request.scope).charge(len(items.items) - 1)
-        answers = _BatchAnswers(len(items.items), encode, held_answers(request.scope), ",".join(fields or ()))
         asks = asking(request, items.max_age, items.wait)
-        questions = read_all(items.items, partial(question_of, asking=asks))
-        sharing = answers if fields is not None and BY_RULE.issuperset(fields) else None
-        await answer_all(services.decider, questions, answers.put, budget, sharing)
-        return answers.results
+        results = [b""] * len(items.items)
+        hold = holding(encode, held_answers(request.scope))
+
+        def take(number: int, result: Decision | Exception) -> None:
+            results[number] = encode_result(result, hold)
+
+        if fields is not None and BY_RULE.issuperset(fields):
+            sharing = Sharing(",".join(fields), results)
+            questions = read_sharing(items.items, asks, sharing)
+            await answer_all(services.decider, questions, take, budget, sharing)
+        else:
+            questions = read_all(items.items, partial(question_of, asking=asks))
+            await answer_all(services.decider, questions, take, budget)
+        return results
 
     return await array_response(request, "answers", answered)
 
@@ -107,24 +117,3 @@ def few(items: Sized, otherwise: str = "") -> None:
     if len(items) > ITEMS:
         detail = f"The batch has {len(items)} items; send at most {ITEMS}{otherwise}."
         raise Problem("too-many-items", detail, parameter="items", value=len(items))
-
-
-class _BatchAnswers:
-    """The JSON of every item's result, in the order of the items; and Sharing, if they have the fields `form` alone."""
-
-    def __init__(self, items: int, encode: Callable[[Decision], bytes], held: HeldAnswers, form: str) -> None:
-        self.results = [b""] * items
-        self.form = form
-        self._encode = holding(encode, held)
-
-    def put(self, number: int, result: Decision | Exception) -> None:
-        """Encode a result; see answer_all.Take."""
-        self.results[number] = encode_result(result, self._encode)
-
-    def made(self, number: int) -> bytes:
-        """See Sharing."""
-        return self.results[number]
-
-    def take(self, number: int, answer: bytes) -> None:
-        """See Sharing. The answer takes no more memory for this question."""
-        self.results[number] = answer
