@@ -1,6 +1,7 @@
 """`python -m app`: run a command of app.cli."""
 
 import argparse
+import atexit
 import gc
 import importlib
 import os
@@ -9,9 +10,6 @@ import traceback
 from pathlib import Path
 
 from app import __version__
-from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
-from app.main.settings import BadSetting
-from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer
 
 COMMANDS = {
     "serve": "start the service (the default command)",
@@ -34,6 +32,14 @@ def module_of(command: str) -> str:
 
 def main() -> int:
     """Run the command in the arguments and return its exit code; on failure print an error and return 3."""
+    # What is imported stays. To look for garbage among it would take a fifth of the time of the imports, and more than
+    # that when the interpreter ends.
+    gc.disable()
+    atexit.register(gc.freeze)
+    from app.cli.exit_codes import ERROR, INTERRUPTED, Failed, Parser
+    from app.main.settings import BadSetting
+    from app.store.embedded import EmbeddedServerFailed, NoEmbeddedServer
+
     parser = Parser(prog=_program(), description="A robots.txt decision service.")
     parser.add_argument("--version", action="version", version=f"robots-decisions-server {__version__}")
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
@@ -43,12 +49,10 @@ def main() -> int:
         named = parsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == wanted:
             # Import only this command: the service takes a second to import, and `key` does not need it.
-            # What is imported stays; to look for garbage among it takes a tenth of the time.
-            gc.disable()
             command = importlib.import_module(module_of(name))
-            gc.enable()
             command.add(named)
             parser.set_defaults(run=command.run)
+    gc.enable()
     arguments = parser.parse_args()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a terminal may not encode all text of a site

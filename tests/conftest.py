@@ -97,13 +97,6 @@ def pytest_runtestloop() -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown() -> None:
-    """Freeze again what a test has thawed: each later collection would visit a million objects."""
-    if gc.get_freeze_count() == 0:
-        gc.freeze()
-
-
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the longest files first, so that no process is left alone with one at the end."""
     here = Path(__file__).parent

@@ -1,12 +1,15 @@
-"""`python -m app agents`, `settings` and `--version`."""
+"""`python -m app agents`, `settings` and `--version`, and how a command ends."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from app import __version__
 from app.main.settings import Settings
 from robots_core.agents.directory import AgentCategory, builtin_directory
 from tests.cli.command import run
+from tests.forked import ROOT
 
 
 async def test_version_is_printed() -> None:
@@ -55,3 +58,23 @@ async def test_settings_names_an_invalid_value() -> None:
     ended = await run("settings", settings={"PORT": "many"})
     assert (ended.code, ended.out) == (3, "")
     assert "PORT=many" in ended.err
+
+
+AT_THE_END = """
+import atexit, gc, sys
+atexit.register(lambda: print(len(gc.get_objects())))
+from app.__main__ import main
+main()
+"""
+
+
+def test_no_garbage_is_looked_for_among_imports_at_the_end() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, "--version"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert int(ended.stdout.splitlines()[-1]) < 1000
