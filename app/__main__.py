@@ -52,6 +52,7 @@ def main() -> int:
             command = importlib.import_module(module_of(name))
             command.add(named)
             parser.set_defaults(run=command.run)
+    gc.freeze()
     gc.enable()
     arguments = parser.parse_args()
     for stream in (sys.stdout, sys.stderr):
