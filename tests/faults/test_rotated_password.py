@@ -164,7 +164,7 @@ async def test_a_password_file_that_cannot_be_used_stops_the_start(
 ) -> None:
     (tmp_path / "password").write_text("the-secret")
     (tmp_path / "empty").touch()
-    chosen = {"REDIS_PASSWORD_FILE": "{}/password", **settings}
+    chosen = {"PORT": "0", "REDIS_PASSWORD_FILE": "{}/password", **settings}
     ended = await run(settings={name: value.format(tmp_path) for name, value in chosen.items()})
     assert ended.code != 0
     output = ended.out + ended.err
