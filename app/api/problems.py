@@ -22,7 +22,7 @@ from app.decisions.cached_files import NoVersion
 from app.decisions.question import BadQuestion
 from app.files.validation import unknown_name
 from app.loop.admission import Overloaded
-from app.observability.logs import REQUEST_ID
+from app.loop.request import REQUEST_ID
 from app.overrides.redis_overrides import ChangedMeanwhile, ManyOverrides
 from app.overrides.replica import FromFile
 from app.store.guarded_client import StoreDown

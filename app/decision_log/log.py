@@ -15,7 +15,7 @@ from app.decision_log.sinks import Sink, SinkFailed
 from app.decisions.evaluate import Decision
 from app.history.archive.writer import ArchiveWriter
 from app.loop.background import BackgroundTask, Surviving, periodically
-from app.observability.logs import KEY_ID, REQUEST_ID
+from app.loop.request import KEY_ID, REQUEST_ID
 
 WAITING_LINE_BYTES = 16 * 1024 * 1024
 """Bytes of the lines that wait for the sink, those of a write in progress included; further lines are lost."""

@@ -2,18 +2,10 @@
 
 import json
 import logging
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""The id of the current request; background tasks that it starts inherit it."""
-
-TRACE_ID: ContextVar[str | None] = ContextVar("trace_id", default=None)
-"""The trace of the current request, 32 hexadecimal digits; tasks that it starts inherit it."""
-
-KEY_ID: ContextVar[str | None] = ContextVar("key_id", default=None)
-"""The id of the API key of the current request; tasks that it starts inherit it."""
+from app.loop.request import REQUEST_ID, TRACE_ID
 
 TRACEBACK_LIMIT = 16_384
 """Characters of a traceback that are kept, from its end."""

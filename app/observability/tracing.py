@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import __version__
-from app.observability.logs import TRACE_ID
+from app.loop.request import TRACE_ID
 from app.observability.metrics import Metrics, ServiceState, labels
 from robots_core.robots.access import Access, NotModified
 

@@ -1,6 +1,5 @@
 """A circuit breaker for one shard of the store: calls are short, and after a failure none is sent for a while."""
 
-import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -12,6 +11,7 @@ from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
+from app.loop.request_shares import RequestShares
 from app.store.failures import FAILURES, ConnectionEnded
 
 COOLDOWN = 1.0
@@ -58,12 +58,12 @@ class Trouble:
 class CircuitBreaker:
     """The calls to one shard.
 
-    IN_FLIGHT of them run at once. Each has to end by itself once it has taken `timeout` seconds, which is for messages
-    here. After one that fails or is late, all are refused for COOLDOWN seconds of `monotonic`. Then one is sent, and
-    the others once it has succeeded. A connection that ends fails its own calls only: if the server is gone, opening
-    the next one fails. `failed` is called for every failed call, except those refused during the
-    cooldown; `answered` with the seconds that every answer took, refusals by the server included. `name` appears in the
-    log.
+    IN_FLIGHT of them run at once, and the requests that wait take turns. Each call has to end by itself once it has
+    taken `timeout` seconds, which is for messages here. After one that fails or is late, all are refused for COOLDOWN
+    seconds of `monotonic`. Then one is sent, and the others once it has succeeded. A connection that ends fails its own
+    calls only: if the server is gone, opening the next one fails. `failed` is called for every failed call, except
+    those refused during the cooldown; `answered` with the seconds that every answer took, refusals by the server
+    included. `name` appears in the log.
     """
 
     name: str
@@ -73,7 +73,7 @@ class CircuitBreaker:
     answered: Callable[[float], None]
 
     def __post_init__(self) -> None:
-        self._calling = asyncio.Semaphore(IN_FLIGHT)
+        self._calling = RequestShares(IN_FLIGHT)
         self._open_until: float | None = None
         self._refuses = False
         self._trouble: tuple[str, float] | None = None  # what, and since when
@@ -104,7 +104,7 @@ class CircuitBreaker:
 
         Raises StoreDown.
         """
-        # The wait for the semaphore is outside the timeout: a thousand calls at once do not mean that the store is
+        # The wait for a turn is outside the timeout: a thousand calls at once do not mean that the store is
         # slow. It is still bounded, because once a call has failed, those behind it are refused.
         async with self._calling:
             self._admit()

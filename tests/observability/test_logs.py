@@ -12,10 +12,9 @@ import httpx
 import pytest
 
 from app import __version__
+from app.loop.request import REQUEST_ID, TRACE_ID
 from app.observability.logs import (
     ACCESS,
-    REQUEST_ID,
-    TRACE_ID,
     TRACEBACK_LIMIT,
     JsonFormatter,
     Level,

@@ -1,11 +1,14 @@
 """Calls that fail: what is said about them, and what is logged."""
 
+import asyncio
+
 import pytest
 from redis.exceptions import AuthenticationError, InvalidResponse, NoPermissionError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
-from app.store.circuit_breaker import CircuitBreaker, Failure, StoreDown
+from app.loop.request import REQUEST_ID
+from app.store.circuit_breaker import IN_FLIGHT, CircuitBreaker, Failure, StoreDown
 from app.store.failures import ConnectionEnded
 
 
@@ -56,3 +59,23 @@ async def test_a_connection_that_ends_fails_only_its_own_calls() -> None:
     assert await breaker.call(answer) == 1
     assert not breaker.degraded
     assert failures == [Failure.UNANSWERED]
+
+
+async def test_a_request_does_not_wait_for_all_calls_of_another() -> None:
+    breaker = CircuitBreaker("the store", 0.1, monotonic=lambda: 0.0, failed=ignore, answered=ignore)
+    begun: list[str | None] = []
+
+    async def command() -> None:
+        begun.append(REQUEST_ID.get())
+        await asyncio.sleep(0)
+
+    async def ask(request: str) -> None:
+        REQUEST_ID.set(request)
+        await breaker.call(command)
+
+    async with asyncio.TaskGroup() as calls:
+        for _ in range(20 * IN_FLIGHT):
+            calls.create_task(ask("list"))
+        calls.create_task(ask("page"))
+    assert len(begun) == 20 * IN_FLIGHT + 1
+    assert begun.index("page") <= IN_FLIGHT + 2

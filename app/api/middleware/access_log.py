@@ -10,7 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.caller import caller_of
 from app.api.problems import Problem, unexpected
-from app.observability.logs import REQUEST_ID, TRACE_ID, log_request
+from app.loop.request import REQUEST_ID, TRACE_ID
+from app.observability.logs import log_request
 from app.observability.metrics import Metrics
 
 LONGEST_PATH = 200

@@ -17,8 +17,7 @@ from app.auth.keys import ApiKey, Keys
 from app.auth.keys import Scope as KeyScope
 from app.auth.quotas import QuotaAccount, QuotaExceeded, Quotas
 from app.identity.well_known import is_public
-from app.loop.spending import SPENT
-from app.observability.logs import KEY_ID
+from app.loop.request import KEY_ID, SPENT
 from app.observability.metrics import Metrics
 
 OPEN = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"})

@@ -14,7 +14,7 @@ from app.api.services import services_of
 from app.api.trials.reading import Conditions, TrialIn, read
 from app.api.trials.rows import TrialOut, trial_json
 from app.loop.helpers import TooMuchWork
-from app.observability.logs import REQUEST_ID
+from app.loop.request import REQUEST_ID
 
 FEW_NAMES = 64
 """URLs and agents of a test that are read on the event loop, in a millisecond or two."""

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from app.history.archive.archive import Archive, ArchivedPast
 from app.history.versions import Version
 from app.loop.background import in_daemon_thread
-from app.loop.spending import SPENT
+from app.loop.request import SPENT
 from app.store.guarded_client import StoreDown
 from robots_core.origin import Origin
 

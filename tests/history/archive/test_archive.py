@@ -31,7 +31,7 @@ from app.history.archive.places import check_writable, files_at
 from app.history.archive.reader import ARCHIVE_READS, ArchiveReader
 from app.history.archive.span import LONGEST_LINE, read_span, span_of
 from app.history.archive.writer import ArchiveWriter
-from app.loop.spending import SPENT
+from app.loop.request import SPENT
 from app.main.settings import BadSetting, Settings
 from app.store.guarded_client import StoreDown
 from robots_core.content import digest
