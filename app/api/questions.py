@@ -14,6 +14,7 @@ from app.decisions.evaluate import Question
 from app.decisions.question import WAIT, Asking, BadQuestion, QuestionIn, target_from
 from app.decisions.shared_answers import Sharing
 from app.loop.background import as_value
+from robots_core.origin import BadUrl, read_target
 
 Asked = TypeVar("Asked")
 
@@ -65,9 +66,13 @@ def read_sharing(
                 result = question_of(item, asking)
             else:
                 url, agent = plain
-                rest = asking.plain(url, agent)
-                target = target_from(url)
-                result = None if sharing.is_answered(number, target, agent) else Question(target, *rest)
+                try:
+                    target = read_target(url)
+                except BadUrl:
+                    result = question_of(item, asking)  # says what is wrong; of the agent first
+                else:
+                    known = sharing.is_answered(number, target, agent)
+                    result = None if known else Question(target, *asking.plain(url, agent))
         except Exception as error:  # noqa: BLE001 - one that is not expected is logged, and fails this item alone
             result = unread(error)
         yield number, result

@@ -221,3 +221,22 @@ async def test_every_item_counts_as_asked(store_url: str) -> None:
             await ask(service, items, "verdict")
         response = await service.client.get("/v1/origins", params={"order": "asked"})
         assert [row["asked"] for row in response.json()["origins"]] == [3 * len(items)]
+
+
+async def test_what_cannot_be_read_fails_alone_as_without_fields(store_url: str) -> None:
+    async with serve(text(200, RULES)) as site, running(store_url) as service:
+        good = {"url": f"{site.url}/a", "agent": "ExampleBot"}
+        bad = [
+            {"url": "/a", "agent": "ExampleBot"},
+            {"url": f"{site.url}/a", "agent": "(nobody)"},
+            {"url": "/a", "agent": "(nobody)"},
+            {"url": f"{site.url}/a"},
+            {"url": "http://a\\@b/", "agent": "ExampleBot"},
+        ]
+        items = [good, *(item for it in bad for item in (it, good))]
+        expected = (await ask(service, items, None))[1::2]
+        assert all(list(it) == ["problem"] for it in expected)
+        for _ in range(2):
+            answers = await ask(service, items, "verdict")
+            assert answers[1::2] == expected
+            assert answers[::2] == [{"verdict": "allow"}] * (len(bad) + 1)
