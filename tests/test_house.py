@@ -1,11 +1,14 @@
 """House rules: short files and test names, no imports from test modules, one type and one constant for each name."""
 
 import ast
+import gc
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from tests.conftest import TOOL_TESTS
 
@@ -21,6 +24,15 @@ def modules(directory: str) -> list[tuple[str, str, ast.Module]]:
     """The path, the source and the syntax tree of each module below a directory."""
     sources = {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / directory).rglob("*.py"))}
     return [(path, source, ast.parse(source)) for path, source in sources.items()]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_collections() -> Iterator[None]:
+    """Collections would visit a million nodes of syntax trees, here and in later tests: the trees go at the end."""
+    gc.disable()
+    yield
+    modules.cache_clear()
+    gc.enable()
 
 
 def statements(block: ast.AST) -> Iterator[ast.AST]:
