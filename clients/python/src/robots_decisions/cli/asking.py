@@ -36,7 +36,7 @@ SITES_SILENCE = 0.5
 """The same as SILENCE once only lines are left that wait for a site."""
 
 SITES_TOGETHER = 100
-"""Sites that are asked about in one request, at most: its answers come when a busy service has begun to fetch them."""
+"""Sites that are asked about in one request, at most, so that a busy service answers before it is taken for silent."""
 
 PENDING_ATTEMPTS = 3
 """How often a page is asked again whose file is still being fetched; each time the service waits for it."""
