@@ -163,6 +163,12 @@ def _entry(written: bytes) -> Entry:
     return Entry(written.decode())
 
 
+def _asking(ask: asking.Ask, done: list[int], **options: Any) -> asking.Asking:
+    """Asks by `ask`; the numbers of the lines that are answered are added to `done`."""
+    clients: Any = (None, None)
+    return asking.Asking(clients, ask, lambda line, _: line.number, lambda _, numbers: done.extend(numbers), **options)
+
+
 async def test_batches_of_a_log_are_done_in_order_though_the_service_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "SILENCE", 0.0)
     monkeypatch.setattr(asking, "LOOK", 0.001)
@@ -175,15 +181,7 @@ async def test_batches_of_a_log_are_done_in_order_though_the_service_is_silent(m
             yield Verdict(entry.url, "A", "allow", "no_match")
 
     done: list[int] = []
-    clients: Any = (None, None)
-    work = asking.Asking(
-        clients,
-        ask,
-        lambda line, _: line.number,
-        lambda _batch, numbers: done.extend(numbers),
-        concurrency=1,
-        in_order=True,
-    )
+    work = _asking(ask, done, concurrency=1, in_order=True)
     await work.run(batches(iter(recorded), [(0, len(recorded))]))
     assert done == list(range(len(recorded)))
 
@@ -208,8 +206,7 @@ async def test_a_service_that_is_slow_for_all_batches_gets_few_of_them(monkeypat
         running -= 1
 
     done: list[int] = []
-    clients: Any = (None, None)
-    work = asking.Asking(clients, ask, lambda line, _: line.number, lambda _, of: done.extend(of), concurrency=2)
+    work = _asking(ask, done, concurrency=2)
     await work.run(batches(iter(recorded), [(0, len(recorded))]))
     assert sorted(done) == list(range(len(given)))
     assert most <= 8
@@ -234,8 +231,7 @@ async def test_a_batch_that_others_crowd_out_is_asked_again(seconds: float, fail
             await asyncio.sleep(0.01)
 
     done: list[int] = []
-    clients: Any = (None, None)
-    work = asking.Asking(clients, ask, lambda line, _: line.number, lambda _, of: done.extend(of), concurrency=3)
+    work = _asking(ask, done, concurrency=3)
     if fails:
         with pytest.raises(Failed, match="no room"):
             await work.run(batches(iter(recorded), [(0, len(recorded))]))
@@ -267,15 +263,7 @@ async def test_sites_are_asked_about_far_ahead_of_their_lines(
             await asyncio.sleep(0)
 
     done: list[int] = []
-    clients: Any = (None, None)
-    work = asking.Asking(
-        clients,
-        ask,
-        lambda line, _: line.number,
-        lambda _batch, numbers: done.extend(numbers),
-        concurrency=2,
-        cached_first=True,
-    )
+    work = _asking(ask, done, concurrency=2, cached_first=True)
     await work.run(batches(iter(recorded), [(0, len(recorded))]))
     assert sorted(done) == list(range(len(urls)))
     assert sorted(looked) == [url for url in urls if url.endswith("/0")]
@@ -307,15 +295,7 @@ async def test_few_sites_are_asked_about_at_once_however_slow_the_service_is(mon
             yield Verdict(entry.url, "A", "defer", "pending") if looks else Verdict(entry.url, "A", "allow", "no_match")
 
     done: list[int] = []
-    clients: Any = (None, None)
-    work = asking.Asking(
-        clients,
-        ask,
-        lambda line, _: line.number,
-        lambda _batch, numbers: done.extend(numbers),
-        concurrency=3,
-        cached_first=True,
-    )
+    work = _asking(ask, done, concurrency=3, cached_first=True)
     await work.run(batches(iter(recorded), [(0, len(recorded))]))
     assert sorted(done) == list(range(len(given)))
     assert (most, longest) == (3, asking.SITES_TOGETHER)
