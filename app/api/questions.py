@@ -1,6 +1,7 @@
 """Read the questions of requests: one item, or many. `app.decisions.question` has their parameters."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from fastapi import Request
@@ -17,6 +18,7 @@ from app.loop.background import as_value
 from robots_core.origin import BadUrl, read_target
 
 Asked = TypeVar("Asked")
+Item = TypeVar("Item")
 
 
 def asking(request: Request, max_age: float | None = None, wait: float = WAIT) -> Asking:
@@ -43,7 +45,7 @@ def _plain(item: object) -> tuple[str, str] | None:
     return None
 
 
-def read_all(items: Iterable[object], read: Callable[[object], Asked]) -> Iterator[tuple[int, Asked | Exception]]:
+def read_all(items: Iterable[Item], read: Callable[[Item], Asked]) -> Iterator[tuple[int, Asked | Exception]]:
     """What `read` makes of each item, with its number. An item that it cannot read is an error in its place."""
     for number, item in enumerate(items):
         result: Asked | Exception
@@ -58,24 +60,20 @@ def read_sharing(
     items: Iterable[object], asking: Asking, sharing: Sharing
 ) -> Iterator[tuple[int, Question | Exception | None]]:
     """The questions of items, as of read_all; None for each item that `sharing` answers."""
-    for number, item in enumerate(items):
-        result: Question | Exception | None
-        try:
-            plain = _plain(item)
-            if plain is None:
-                result = question_of(item, asking)
-            else:
-                url, agent = plain
-                try:
-                    target = read_target(url)
-                except BadUrl:
-                    result = question_of(item, asking)  # says what is wrong; of the agent first
-                else:
-                    known = sharing.is_answered(number, target, agent)
-                    result = None if known else Question(target, *asking.plain(url, agent))
-        except Exception as error:  # noqa: BLE001 - one that is not expected is logged, and fails this item alone
-            result = unread(error)
-        yield number, result
+    return read_all(enumerate(items), partial(_unless_answered, asking, sharing))
+
+
+def _unless_answered(asking: Asking, sharing: Sharing, numbered: tuple[int, object]) -> Question | None:
+    number, item = numbered
+    plain = _plain(item)
+    if plain is None:
+        return question_of(item, asking)
+    url, agent = plain
+    try:
+        target = read_target(url)
+    except BadUrl:
+        return question_of(item, asking)  # says what is wrong; of the agent first
+    return None if sharing.is_answered(number, target, agent) else Question(target, *asking.plain(url, agent))
 
 
 def unread(error: Exception) -> Exception:
