@@ -74,7 +74,7 @@ class DomainTable:
 
     def row(self, host: str) -> Row | None:
         """The rechecks of `host` (A-labels, lower case)."""
-        return _longest(self.rows, host) if self.rows else None
+        return _longest(self.rows, host)
 
     def pace(self, host: str) -> Pace | None:
         """The bounds of the pace of `host` (A-labels, lower case)."""

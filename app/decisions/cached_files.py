@@ -227,7 +227,7 @@ class CachedFiles:
             fresh = previous
         else:
             fresh = Freshness(previous.recheck_at, State.FRESH, now - snapshot.fetched_at, stale=False)
-        if question.max_age is not None and self._cache.is_too_old(snapshot, question.max_age, now):
+        if self._cache.is_too_old(snapshot, question.max_age, now):
             return None
         if latest is None or fresh is not previous:
             result = found(snapshot, fresh, Source.MEMORY)

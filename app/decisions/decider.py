@@ -94,7 +94,7 @@ class Decider:
         return BatchMemo(now, self._now.at(now), {}, self._log is None and not self._has_overrides())
 
     def note(self, decision: Decision) -> Labels:
-        """Note a decision about now that decide() has not given, and return the labels for count()."""
+        """Note a decision about now, and return the labels for count()."""
         self._asked(decision.question.target.origin.key, 1)
         if self._log is not None:
             self._log(decision)

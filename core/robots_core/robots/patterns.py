@@ -174,7 +174,7 @@ class Ruleset:
 
     def first(self, path: str) -> int:
         """The number of the first rule that matches a path and query; `len(self)` if none does, -1 past STEPS."""
-        return (self._matcher_for(path) if "?" in path else self.matcher).first(path)
+        return self._matcher_for(path).first(path)
 
     def _matcher_for(self, path: str) -> Matcher:
         return (self._by_query or self._for_query(path)) if self.has_query_form and "?" in path else self.matcher
