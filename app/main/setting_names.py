@@ -57,12 +57,12 @@ def _hint(name: str, settings: Collection[str]) -> str | None:
 
 
 def _is_slip(name: str, word: str) -> bool:
-    # A slip adds or drops one letter at most, so most words are told by their lengths.
+    # A slip changes the length by one at most, which rules out most words.
     return abs(len(name) - len(word)) <= 1 and name in {word, *slips(word), *dropped(word)}
 
 
 def _is_alike(name: str, word: str) -> bool:
-    # The lengths bound the likeness, and so do the letters in any order.
+    # The ratio of the lengths is an upper bound, and so is quick_ratio(); both are cheap.
     if 2.0 * min(len(name), len(word)) / (len(name) + len(word)) < _ALIKE:
         return False
     pair = SequenceMatcher(None, name, word, autojunk=False)

@@ -142,7 +142,7 @@ def reserve(
     exceeds = sum(slot.end - slot.begin for slot in held) + end - go > max(interval, horizon // active_keys // active)
     may_go = held[0].begin if held and exceeds else 0
 
-    # A caller that is not due gets a slot that is near, or one before which nobody is expected. Late callers are not.
+    # Before its turn, a caller gets a slot only if it is near or nobody is expected before it; late callers are not.
     late = max(CALL_TAKES, min(interval, reach) // 4)
     expected = sorted(turn for turn in line.values() if turn > now - late)
     near = min(NEAR_SLOTS * interval, reach // 2)

@@ -181,7 +181,7 @@ if max_wait >= 0 then
   local share = math.max(interval, math.floor(math.floor(horizon / active_keys) / active_callers))
   local may_go = next_held and held + slot_end - go > share and next_held or 0
 
-  -- A caller that is not due gets a slot that is near, or one before which nobody is expected. Late callers are not.
+  -- Before its turn, a caller gets a slot only if it is near or nobody is expected before it; late callers are not.
   local late = math.max(CALL_TAKES, math.floor(math.min(interval, reach) / 4))
   local function expected(at) return redis.call('ZCOUNT', LINE, '(' .. text(now - late), at) end
   local near = math.min(NEAR_SLOTS * interval, math.floor(reach / 2))
